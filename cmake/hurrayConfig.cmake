@@ -1,0 +1,11 @@
+# find_package(hurray [CONFIG] [COMPONENTS core io]): targets hurray::core and hurray::io.
+include("${CMAKE_CURRENT_LIST_DIR}/hurrayTargets.cmake")
+
+foreach(component IN LISTS hurray_FIND_COMPONENTS)
+  if(TARGET hurray::${component})
+    set(hurray_${component}_FOUND TRUE)
+  elseif(hurray_FIND_REQUIRED_${component})
+    set(hurray_FOUND FALSE)
+    set(hurray_NOT_FOUND_MESSAGE "hurray has no component ${component}")
+  endif()
+endforeach()

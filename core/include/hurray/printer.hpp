@@ -1,0 +1,88 @@
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "hurray/cursor.hpp"
+#include "hurray/shape.hpp"
+
+namespace hurray {
+
+/// One line of an annotated encoding.
+struct FieldRow {
+  std::uint64_t offset = 0;  ///< Bytes from the start of what is annotated.
+  std::uint64_t size = 0;    ///< Bytes.
+  std::string name;
+  std::string value;
+};
+
+/// The shortest decimal that reads back to `value`, whatever the locale.
+HURRAY_EXPORT std::string to_text(double value);
+
+/// Explains an encoding: one row per field, with the tables' names for tags and flags.
+class Printer : public Cursor {
+ public:
+  static constexpr bool reads = false;
+  static constexpr bool checks = false;
+
+  explicit Printer(std::function<void(const FieldRow&)> row, Origin origin = Origin::descriptor)
+      : Cursor(origin, 0), row_(std::move(row)) {}
+
+  void check(bool, const Error&) noexcept {}
+
+  template <WireInteger T>
+  void operator()(Field field, const T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      emit(field, sizeof(T), named(std::string(name(value)), static_cast<std::uint64_t>(value)));
+    } else if (field.name == "shape[]" && static_cast<std::uint64_t>(value) == dynamic) {
+      emit(field, sizeof(T), "dynamic");
+    } else {
+      emit(field, sizeof(T), std::to_string(value));
+    }
+  }
+  void operator()(Field field, const double& value) { emit(field, 8, to_text(value)); }
+
+  template <class Table>
+  void bits(Field field, const std::uint32_t& value, const Table& table) {
+    std::string names;
+    for (const auto& row : table)
+      if ((value & static_cast<std::uint32_t>(row.tag)) != 0)
+        names += (names.empty() ? "" : " | ") + std::string(row.name);
+    emit(field, 4, names.empty() ? "0" : names);
+  }
+  void reserved(Field field, std::uint64_t n) { emit(field, n, "0"); }
+  void literal(Field field, std::span<const std::byte> bytes, Errc) {
+    std::string text;
+    for (const std::byte b : bytes) text += static_cast<char>(b);
+    emit(field, bytes.size(), "\"" + text + "\"");
+  }
+  template <class List, class Each>
+  void list(Field, const List& list, std::size_t, std::size_t, Each each) {
+    for (std::size_t i = 0; i < list.size(); ++i) each(list[i], i);
+  }
+
+  void emit(Field field, std::uint64_t size, std::string value) {
+    const std::uint64_t offset = advance(size);
+    if (!row_) return;
+    Error named_field;
+    named_field.field = field.name;
+    named_field.index = field.index;
+    row_({offset, size, field_name(named_field), std::move(value)});
+  }
+
+ private:
+  static std::string named(std::string name, std::uint64_t value) {
+    char hex[16];
+    const auto end = std::to_chars(hex, hex + sizeof hex, value, 16).ptr;
+    std::string digits(hex, end);
+    if (digits.size() < 2) digits.insert(0, "0");
+    return name + " (0x" + digits + ")";
+  }
+
+  std::function<void(const FieldRow&)> row_;
+};
+
+}  // namespace hurray

@@ -1,0 +1,88 @@
+#include "hurray/error.hpp"
+
+#include <charconv>
+#include <system_error>
+
+namespace hurray {
+namespace {
+
+constexpr bool in_enum_order() {
+  for (std::size_t i = 0; i < errcs.size(); ++i)
+    if (static_cast<std::size_t>(errcs[i].code) != i) return false;
+  for (std::size_t i = 0; i < origins.size(); ++i)
+    if (static_cast<std::size_t>(origins[i].origin) != i) return false;
+  return errcs.back().code == Errc::out_of_memory && origins.back().origin == Origin::stream;
+}
+static_assert(in_enum_order());
+
+std::string number(const Error& error, std::uint64_t value) {
+  if (error.code != Errc::invalid_tag) return std::to_string(value);
+  char hex[16];
+  const auto end = std::to_chars(hex, hex + sizeof hex, value, 16).ptr;
+  std::string digits(hex, end);
+  for (char& c : digits)
+    if (c >= 'a') c = static_cast<char>(c - 'a' + 'A');
+  return (digits.size() < 2 ? "0x0" : "0x") + digits;
+}
+
+}  // namespace
+
+const ErrcInfo& info(Errc code) noexcept { return errcs[static_cast<std::size_t>(code)]; }
+const OriginInfo& info(Origin origin) noexcept { return origins[static_cast<std::size_t>(origin)]; }
+
+std::int32_t status(const Error& error) noexcept {
+  const std::int32_t own = info(error.code).status;
+  return own != 0 ? own : info(error.origin).status;
+}
+
+int exit_code(const Error& error) noexcept { return info(error.code).exit_code; }
+
+Raise raise(const Error& error) noexcept {
+  const Raise own = info(error.code).raise;
+  return own != Raise::by_origin ? own : info(error.origin).raise;
+}
+
+std::string field_name(const Error& error) {
+  std::string name(error.field);
+  if (const auto at = name.find("[]"); at != std::string::npos && error.index != Error::no_index)
+    name.insert(at + 1, std::to_string(error.index));
+  return name;
+}
+
+std::string to_string(const Error& error) {
+  const ErrcInfo& row = info(error.code);
+  std::string text = field_name(error);
+  if (!text.empty()) text += ": ";
+  const std::string_view relation = error.expect == Expect::at_least  ? "at least "
+                                    : error.expect == Expect::at_most ? "at most "
+                                                                      : "";
+  if (error.expect == Expect::as_said) {
+    text.append("expected ").append(error.what).append(", found ") += number(error, error.found);
+  } else if (error.expect != Expect::nothing) {
+    text += "expected ";
+    text += relation;
+    text += number(error, error.expected);
+    if (!error.what.empty()) text.append(" ").append(error.what);
+    text += ", found " + number(error, error.found);
+  } else if (!error.what.empty()) {
+    text += error.what;
+  } else {
+    text += row.name;
+  }
+  const bool says_code = error.expect == Expect::nothing && error.what.empty();
+  const bool says_place = error.offset != Error::no_offset;
+  if (!says_code || says_place) {
+    text += " (";
+    if (!says_code) text += row.name;
+    if (says_place) {
+      if (!says_code) text += " ";
+      text.append("at byte ").append(std::to_string(error.offset));
+      text.append(" of the ").append(info(error.origin).name);
+    }
+    text += ")";
+  }
+  if (!row.hint.empty()) text.append("; ").append(row.hint);
+  return text;
+}
+
+}  // namespace hurray

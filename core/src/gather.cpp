@@ -1,0 +1,158 @@
+#include "hurray/gather.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace hurray {
+namespace {
+
+/// The dimensions that matter: without those of size 1, and with those that one stride walks through
+/// taken together. Innermost first.
+struct Walk {
+  std::size_t rank = 0;
+  std::array<std::uint64_t, max_rank> size{};
+  std::array<std::int64_t, max_rank> stride{};
+
+  explicit Walk(const ArraySource& source) {
+    for (std::size_t k = source.shape.rank(); k-- > 0;) {
+      const std::uint64_t n = source.shape[k];
+      if (n == 1) continue;
+      const std::int64_t s = source.strides[k];
+      if (rank > 0 && s == stride[rank - 1] * static_cast<std::int64_t>(size[rank - 1])) {
+        size[rank - 1] *= n;
+        continue;
+      }
+      size[rank] = n;
+      stride[rank] = s;
+      ++rank;
+    }
+    if (rank == 0) {
+      size[0] = 1;
+      stride[0] = 0;
+      rank = 1;
+    }
+  }
+
+  /// Runs `run(address, stride, n)` along the innermost dimension for `count` elements from `first` on.
+  template <class Run>
+  void for_each_run(const std::byte* origin, std::uint64_t first, std::uint64_t count, Run run) const {
+    std::array<std::uint64_t, max_rank> index{};
+    std::int64_t at = 0;
+    for (std::size_t k = 0; k < rank; ++k) {
+      index[k] = first % size[k];
+      first /= size[k];
+      at += static_cast<std::int64_t>(index[k]) * stride[k];
+    }
+    while (count > 0) {
+      const std::uint64_t n = std::min(count, size[0] - index[0]);
+      run(origin + at, stride[0], static_cast<std::size_t>(n));
+      count -= n;
+      at += static_cast<std::int64_t>(n) * stride[0];
+      index[0] += n;
+      for (std::size_t k = 0; k + 1 < rank && index[k] == size[k]; ++k) {
+        at += stride[k + 1] - static_cast<std::int64_t>(size[k]) * stride[k];
+        index[k] = 0;
+        ++index[k + 1];
+      }
+    }
+  }
+};
+
+template <std::size_t Bytes>
+std::byte* copy_run(std::byte* to, const std::byte* from, std::int64_t stride, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i, to += Bytes, from += stride) std::memcpy(to, from, Bytes);
+  return to;
+}
+
+std::byte* copy_items(std::byte* to, const std::byte* from, std::int64_t stride, std::size_t n,
+                      std::size_t item) {
+  if (stride == static_cast<std::int64_t>(item)) {
+    std::memcpy(to, from, n * item);
+    return to + n * item;
+  }
+  switch (item) {
+    case 1: return copy_run<1>(to, from, stride, n);
+    case 2: return copy_run<2>(to, from, stride, n);
+    case 4: return copy_run<4>(to, from, stride, n);
+    case 8: return copy_run<8>(to, from, stride, n);
+    default: break;
+  }
+  for (std::size_t i = 0; i < n; ++i, to += item, from += stride) std::memcpy(to, from, item);
+  return to;
+}
+
+std::byte* swap_items(std::byte* to, const std::byte* from, std::int64_t stride, std::size_t n,
+                      std::size_t item, std::size_t unit) {
+  for (std::size_t i = 0; i < n; ++i, from += stride)
+    for (std::size_t u = 0; u < item; u += unit)
+      for (std::size_t b = unit; b-- > 0;) *to++ = from[u + b];
+  return to;
+}
+
+}  // namespace
+
+std::uint64_t ArraySource::packed_size() const noexcept {
+  const bool packs = transcode == Transcode::pack_bool || transcode == Transcode::pack_low;
+  const unsigned width = packs ? bits(dtype) : static_cast<unsigned>(item_bytes * 8);
+  return packed_bytes(width, shape.count()).value_or(std::numeric_limits<std::uint64_t>::max());
+}
+
+void gather(const ArraySource& source, std::uint64_t offset, std::span<std::byte> out) noexcept {
+  if (out.empty()) return;
+  const Walk walk(source);
+  const std::uint64_t total = source.shape.count();
+  std::byte* to = out.data();
+
+  if (source.transcode == Transcode::copy || source.transcode == Transcode::swap) {
+    const std::size_t item = source.item_bytes;
+    walk.for_each_run(source.origin, offset / item, out.size() / item,
+                      [&](const std::byte* from, std::int64_t stride, std::size_t n) {
+                        to = source.transcode == Transcode::copy
+                                 ? copy_items(to, from, stride, n, item)
+                                 : swap_items(to, from, stride, n, item, source.unit_bytes);
+                      });
+    return;
+  }
+
+  // `offset` is a whole number of elements that ends on a byte, so packing starts with an empty word.
+  const unsigned width = bits(source.dtype);
+  const std::uint64_t first = offset / gather_granularity * (gather_granularity * 8 / width) +
+                              offset % gather_granularity * 8 / width;
+  const std::uint64_t count = std::min<std::uint64_t>(total - first, out.size() * 8 / width);
+  const unsigned mask = (1u << width) - 1;
+  const bool truth = source.transcode == Transcode::pack_bool;
+  std::byte* const end = to + out.size();
+  std::uint32_t word = 0;
+  unsigned filled = 0;
+  walk.for_each_run(source.origin, first, count,
+                    [&](const std::byte* from, std::int64_t stride, std::size_t n) {
+                      for (std::size_t i = 0; i < n; ++i, from += stride) {
+                        const auto raw = static_cast<unsigned>(*from);
+                        word |= (truth ? unsigned{raw != 0} : raw & mask) << filled;
+                        filled += width;
+                        if (filled >= 8) {
+                          *to++ = static_cast<std::byte>(word);
+                          word >>= 8;
+                          filled -= 8;
+                        }
+                      }
+                    });
+  if (filled > 0 && to != end) *to++ = static_cast<std::byte>(word);
+  std::fill(to, end, std::byte{0});
+}
+
+void unpack(const std::byte* packed, unsigned width, std::uint64_t first,
+            std::span<std::byte> out) noexcept {
+  const unsigned mask = (1u << width) - 1;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::uint64_t e = first + i;
+    const std::uint64_t at = e / 8 * width + e % 8 * width / 8;
+    const auto shift = static_cast<unsigned>(e % 8 * width % 8);
+    auto value = static_cast<unsigned>(packed[at]) >> shift;
+    if (shift + width > 8) value |= static_cast<unsigned>(packed[at + 1]) << (8 - shift);
+    out[i] = static_cast<std::byte>(value & mask);
+  }
+}
+
+}  // namespace hurray
