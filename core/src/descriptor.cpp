@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+using namespace std::string_view_literals;
+
 namespace hurray {
 namespace {
 
@@ -269,12 +271,12 @@ struct DescriptorFields {
               .expect = Expect::exactly,
               .index = index,
               .field = "buffers[].sync_mode",
-              .what = handle.device == Device::cpu ? "for a CPU buffer" : "between machines",
+              .what = handle.device == Device::cpu ? "for a CPU buffer"sv : "between machines"sv,
               .expected = 0,
               .found = mode});
     io({"buffers[].memory_class", i}, handle.memory_class);
     const auto memory_class = static_cast<std::uint8_t>(handle.memory_class);
-    io.check(find_row(memory_classes, handle.memory_class) != nullptr ||
+    io.check(row_of<memory_classes>(handle.memory_class) != nullptr ||
                  (is_private(memory_class) && options.private_memory_classes),
              unassigned({"buffers[].memory_class", i}, memory_class));
     io.check(can_have(handle.device, handle.memory_class),
@@ -476,9 +478,9 @@ struct DescriptorFields {
             .expect = Expect::as_said,
             .index = field.index,
             .field = field.name,
-            .what = tag == 0x00 || tag == 0xFF   ? "a valid tag"
-                    : is_private(std::uint8_t(tag)) ? "a tag that was agreed on"
-                                                 : "an assigned tag",
+            .what = tag == 0x00 || tag == 0xFF   ? "a valid tag"sv
+                    : is_private(std::uint8_t(tag)) ? "a tag that was agreed on"sv
+                                                 : "an assigned tag"sv,
             .found = tag};
   }
 };
@@ -537,24 +539,33 @@ Result<std::uint32_t> descriptor_length(std::span<const std::byte> bytes,
   return length;
 }
 
+namespace {
+
+Result<void> decode_into(Descriptor& descriptor, std::span<const std::byte> bytes,
+                         const DecodeOptions& options) {
+  auto length = descriptor_length(bytes, options);
+  if (!length) return length.error();
+  if (bytes.size() < *length)
+    return Error{.code = Errc::truncated,
+                 .expect = Expect::exactly,
+                 .field = "descriptor_length",
+                 .what = "bytes",
+                 .offset = bytes.size(),
+                 .expected = *length,
+                 .found = bytes.size()};
+  Reader io(bytes.first(*length));
+  run_fields(descriptor, *length, io, options);
+  if (!io.ok()) return io.error();
+  return {};
+}
+
+}  // namespace
+
 Result<Descriptor> decode(std::span<const std::byte> bytes, const DecodeOptions& options) {
-  return contain(Origin::descriptor, [&]() -> Result<Descriptor> {
-    auto length = descriptor_length(bytes, options);
-    if (!length) return length.error();
-    if (bytes.size() < *length)
-      return Error{.code = Errc::truncated,
-                   .expect = Expect::exactly,
-                   .field = "descriptor_length",
-                   .what = "bytes",
-                   .offset = bytes.size(),
-                   .expected = *length,
-                   .found = bytes.size()};
-    Reader io(bytes.first(*length));
-    Descriptor descriptor;
-    run_fields(descriptor, *length, io, options);
-    if (!io.ok()) return io.error();
-    return descriptor;
-  });
+  Result<Descriptor> result(std::in_place);
+  auto done = contain(Origin::descriptor, [&] { return decode_into(*result, bytes, options); });
+  if (!done) result = done.error();
+  return result;
 }
 
 Result<std::uint32_t> encoded_size(const Descriptor& descriptor) {

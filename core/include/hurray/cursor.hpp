@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,8 @@ struct Field {
   std::string_view name;
   std::uint32_t index = Error::no_index;
 
-  constexpr Field(const char* field_name) : name(field_name) {}
+  template <std::size_t N>
+  constexpr Field(const char (&field_name)[N]) : name(field_name, N - 1) {}
   constexpr Field(std::string_view field_name) : name(field_name) {}
   constexpr Field(std::string_view field_name, std::size_t i)
       : name(field_name), index(static_cast<std::uint32_t>(i)) {}
@@ -30,9 +32,14 @@ concept WireInteger = (std::integral<T> || std::is_enum_v<T>) && !std::same_as<T
 
 namespace detail {
 
-/// Little-endian, assembled from bytes: no cast, no alignment, no byte-order switch.
+/// Little-endian at any address: copied where the machine is, else assembled from bytes.
 template <WireInteger T>
-constexpr T load(const std::byte* p) noexcept {
+T load(const std::byte* p) noexcept {
+  if constexpr (std::endian::native == std::endian::little) {
+    T native;
+    std::memcpy(&native, p, sizeof native);
+    return native;
+  }
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < sizeof(T); ++i)
     value |= static_cast<std::uint64_t>(p[i]) << (8 * i);
@@ -40,7 +47,11 @@ constexpr T load(const std::byte* p) noexcept {
 }
 
 template <WireInteger T>
-constexpr void store(std::byte* p, T value) noexcept {
+void store(std::byte* p, T value) noexcept {
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(p, &value, sizeof value);
+    return;
+  }
   const auto bits = static_cast<std::uint64_t>(value);
   for (std::size_t i = 0; i < sizeof(T); ++i) p[i] = static_cast<std::byte>(bits >> (8 * i));
 }
@@ -49,7 +60,7 @@ constexpr void store(std::byte* p, T value) noexcept {
 
 /// What a list of fields is run with: `Reader` decodes, `Sizer` checks and counts, `Writer` encodes,
 /// `Printer` explains. The first failure sticks, and a list needs no test per line: later reads give
-/// zero, and whoever runs the list looks at `error()` once, at its end.
+/// zero, and whoever runs the list looks at `error()` once, at its end. One thread at a time.
 class Cursor {
  public:
   bool ok() const noexcept { return !failed_; }
@@ -65,13 +76,7 @@ class Cursor {
     if (!holds) fail(error);
   }
 
-  void fail(Error error) noexcept {
-    if (failed_) return;
-    failed_ = true;
-    error.origin = origin_;
-    if (error.offset == Error::no_offset) error.offset = last_;
-    error_ = error;
-  }
+  HURRAY_EXPORT void fail(Error error) noexcept;
 
  protected:
   explicit Cursor(Origin origin, std::uint64_t base) noexcept
@@ -109,9 +114,7 @@ class Reader : public Cursor {
   std::span<const std::byte> take(Field field, std::uint64_t n) noexcept {
     if (!ok()) return {};
     if (n > bytes_.size()) {
-      last_ = position_;
-      fail({.code = Errc::truncated, .expect = Expect::exactly, .index = field.index,
-            .field = field.name, .what = "bytes", .expected = n, .found = bytes_.size()});
+      missing(field, n);
       return {};
     }
     advance(n);
@@ -169,6 +172,8 @@ class Reader : public Cursor {
   }
 
  private:
+  HURRAY_EXPORT void missing(Field field, std::uint64_t n) noexcept;
+
   std::span<const std::byte> bytes_;
 };
 

@@ -53,7 +53,7 @@ inline constexpr auto sync_modes = std::to_array<SyncModeInfo>({
 static_assert(strictly_sorted(sync_modes));
 
 /// One device. `classes` has bit k set where memory class k can be; `plain_addresses` tells whether a
-/// base address can be measured (07-c-abi.md section 11.2); `dlpack` is DLPack's device type per
+/// base address is one that can be measured; `dlpack` is DLPack's device type per
 /// memory class, 0 where there is none (08-python-api.md section 14.4).
 struct DeviceInfo {
   Device tag;
@@ -76,21 +76,21 @@ inline constexpr auto devices = std::to_array<DeviceInfo>({
 });
 static_assert(strictly_sorted(devices));
 
-constexpr const DeviceInfo* info(Device device) noexcept { return find_row(devices, device); }
+constexpr const DeviceInfo* info(Device device) noexcept { return row_of<devices>(device); }
 
 /// "cuda", "host_pinned", "event"; "private" for a private value; "" for one that is not assigned.
 constexpr std::string_view name(Device device) noexcept {
-  const auto* row = find_row(devices, device);
+  const auto* row = row_of<devices>(device);
   if (row != nullptr) return row->name;
   return is_private(static_cast<std::uint8_t>(device)) ? "private" : "";
 }
 constexpr std::string_view name(MemoryClass memory_class) noexcept {
-  const auto* row = find_row(memory_classes, memory_class);
+  const auto* row = row_of<memory_classes>(memory_class);
   if (row != nullptr) return row->name;
   return is_private(static_cast<std::uint8_t>(memory_class)) ? "private" : "";
 }
 constexpr std::string_view name(SyncMode mode) noexcept {
-  const auto* row = find_row(sync_modes, mode);
+  const auto* row = row_of<sync_modes>(mode);
   return row != nullptr ? row->name : "";
 }
 

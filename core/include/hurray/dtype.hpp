@@ -84,7 +84,7 @@ inline constexpr auto dtypes = std::to_array<DTypeInfo>({
 static_assert(strictly_sorted(dtypes));
 
 /// The row of an assigned type, or null (private, reserved and never valid tags).
-constexpr const DTypeInfo* info(DType dtype) noexcept { return find_row(dtypes, dtype); }
+constexpr const DTypeInfo* info(DType dtype) noexcept { return row_of<dtypes>(dtype); }
 
 /// "float32"; "extension" for a private tag; "" for a tag that is not assigned.
 constexpr std::string_view name(DType dtype) noexcept {

@@ -48,7 +48,7 @@ enum class Raise : std::uint8_t {
   memory,
 };
 
-/// One row per error code. `status` is the C ABI's value (07-c-abi.md sections 2 and 11.3), 0 where
+/// One row per error code. `status` is the number that a C interface returns for it, 0 where
 /// the origin's row decides; `exit_code` is the command's.
 struct ErrcInfo {
   Errc code;
@@ -88,7 +88,7 @@ inline constexpr auto errcs = std::to_array<ErrcInfo>({
     {Errc::out_of_memory, "out of memory", "", -109, 3, Raise::memory},
 });
 
-/// One row per origin: the class and C status of an error whose code leaves them open.
+/// One row per origin: the class and status of an error whose code leaves them open.
 struct OriginInfo {
   Origin origin;
   std::string_view name;
@@ -112,7 +112,8 @@ enum class Expect : std::uint8_t {
   as_said,   ///< expected `what`, without a number of its own
 };
 
-/// Why an operation failed: a value, made of numbers and of text that lives as long as the program.
+/// Why an operation failed: a value, made of numbers and of text that lives as long as the program,
+/// freely shared between threads.
 ///
 /// `field` is a name of 01-descriptor.md section 6 (or of the container parts); "[]" in it stands for
 /// `index`. `offset` counts bytes from the start of the descriptor, file or stream named by `origin`.
@@ -137,7 +138,7 @@ struct Error {
 HURRAY_EXPORT const ErrcInfo& info(Errc code) noexcept;
 HURRAY_EXPORT const OriginInfo& info(Origin origin) noexcept;
 
-/// What the C ABI returns, what the command exits with, what a binding raises.
+/// What a C interface returns, what the command exits with, what a binding raises.
 HURRAY_EXPORT std::int32_t status(const Error& error) noexcept;
 HURRAY_EXPORT int exit_code(const Error& error) noexcept;
 HURRAY_EXPORT Raise raise(const Error& error) noexcept;

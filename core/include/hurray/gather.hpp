@@ -23,7 +23,7 @@ enum class Transcode : std::uint8_t {
 
 /// A strided host array that is read element by element in row-major order. `origin` is the address of
 /// element [0,…,0]; strides count bytes, may be 0 or negative and need not be multiples of the item
-/// size. A view: whoever uses it keeps the array alive and unchanged.
+/// size. A view: whoever uses it keeps the array alive and unchanged. Freely shared between threads.
 struct ArraySource {
   const std::byte* origin = nullptr;
   Shape shape;        ///< Not dynamic; the product fits in 63 bits.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <optional>
 #include <string_view>
@@ -12,7 +13,7 @@ namespace hurray {
 
 /// How logical indices find their place in the buffers. Each alternative says its wire fields once, in
 /// `fields`, and answers `range` and `strides_for` (dense) or `required_bytes` and `roles` (the others).
-/// A new layout is one header, one name here, and its vectors.
+/// A new layout is one header, one name here, and its vectors. Values, freely shared between threads.
 using Layout = std::variant<RowMajor, ColumnMajor, Strided, Csr>;
 
 /// Element `[i]` lies at an offset that follows from strides alone.
@@ -27,8 +28,16 @@ concept SparseLayout = requires(const T& layout) {
   { layout.nnz } -> std::convertible_to<std::uint64_t>;
 };
 
+namespace detail {
+template <class... Alternatives>
+constexpr auto tags_of(const std::variant<Alternatives...>*) noexcept {
+  return std::array{Alternatives::tag...};
+}
+inline constexpr auto alternative_tags = tags_of(static_cast<const Layout*>(nullptr));
+}  // namespace detail
+
 inline LayoutTag tag(const Layout& layout) noexcept {
-  return std::visit([](const auto& alternative) { return alternative.tag; }, layout);
+  return detail::alternative_tags[layout.index()];
 }
 inline const LayoutInfo& info(const Layout& layout) noexcept { return *info(tag(layout)); }
 inline std::string_view name(const Layout& layout) noexcept { return info(layout).name; }

@@ -10,13 +10,16 @@
 
 namespace hurray {
 
-/// A value or the error that kept it from being made. Reading the wrong one breaks a precondition.
+/// A value or the error that kept it from being made. Reading the wrong one breaks a precondition. As
+/// shareable between threads as what it holds.
 template <class T, class E = Error>
 class [[nodiscard]] Result {
  public:
   using value_type = T;
   using error_type = E;
 
+  /// A value made from nothing, to be filled where it is.
+  explicit Result(std::in_place_t) : state_(std::in_place_index<0>) {}
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(E error) : state_(std::in_place_index<1>, std::move(error)) {}
   /// From an error of a lower layer.

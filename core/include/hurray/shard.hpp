@@ -11,7 +11,8 @@
 namespace hurray {
 
 /// An axis-aligned box of a larger tensor (01-descriptor.md section 3.6): the parent's sizes and where
-/// this box starts in it, in logical elements, one of each per dimension.
+/// this box starts in it, in logical elements, one of each per dimension. A value, freely shared
+/// between threads; in place up to rank 8.
 class Shard {
  public:
   Shard() = default;

@@ -36,7 +36,8 @@ inline constexpr auto statistics_bits = std::to_array<StatisticsBitInfo>({
 static_assert(strictly_sorted(statistics_bits));
 
 /// Advisory numbers about the elements, each claimed by its bit of `computed_mask`; what stands under a
-/// clear bit is kept and means nothing. Floats compare by bit pattern.
+/// clear bit is kept and means nothing. Floats compare by bit pattern. A value, freely shared between
+/// threads.
 struct Statistics {
   std::uint32_t computed_mask = 0;
   std::uint8_t nm_n = 0;

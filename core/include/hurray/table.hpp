@@ -1,8 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace hurray {
@@ -20,6 +21,28 @@ constexpr const typename Table::value_type* find_name(const Table& table,
                                                       std::string_view name) noexcept {
   const auto row = std::ranges::find(table, name, &Table::value_type::name);
   return row != table.end() ? &*row : nullptr;
+}
+
+namespace detail {
+inline constexpr std::uint8_t no_row = 0xFF;
+
+template <const auto& Table>
+inline constexpr auto rows_by_tag = [] {
+  static_assert(Table.size() < no_row);
+  std::array<std::uint8_t, 256> rows{};
+  rows.fill(no_row);
+  for (std::size_t i = 0; i < Table.size(); ++i)
+    rows[static_cast<std::uint8_t>(Table[i].tag)] = static_cast<std::uint8_t>(i);
+  return rows;
+}();
+}  // namespace detail
+
+/// The same question of a table of byte tags, answered by one look-up.
+template <const auto& Table, class Tag>
+constexpr auto row_of(Tag tag) noexcept -> decltype(Table.data()) {
+  static_assert(sizeof(Tag) == 1);
+  const std::uint8_t i = detail::rows_by_tag<Table>[static_cast<std::uint8_t>(tag)];
+  return i == detail::no_row ? nullptr : Table.data() + i;
 }
 
 template <class Table>

@@ -54,7 +54,7 @@ inline constexpr auto layouts = std::to_array<LayoutInfo>({
 });
 static_assert(strictly_sorted(layouts));
 
-constexpr const LayoutInfo* info(LayoutTag tag) noexcept { return find_row(layouts, tag); }
+constexpr const LayoutInfo* info(LayoutTag tag) noexcept { return row_of<layouts>(tag); }
 
 /// "csr"; "extension" for a private tag and for one that is not assigned.
 constexpr std::string_view name(LayoutTag tag) noexcept {
