@@ -77,7 +77,7 @@ Result<Buffer> Buffer::borrow(std::byte* data, std::uint64_t size, std::function
   try {
     return borrow(data, size, std::make_shared<Released>(release), readonly);
   } catch (const std::bad_alloc&) {
-    release();
+    if (release) release();
     return Error{.code = Errc::out_of_memory, .origin = Origin::buffer};
   }
 }

@@ -13,8 +13,9 @@ constexpr std::uint32_t header_bytes = 20;
 constexpr std::uint64_t handle_bytes = 16;
 constexpr auto max_bytes = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
+constexpr std::uint64_t at_minor = 5;
 constexpr std::uint64_t at_flags = 10;
-constexpr std::uint64_t at_shape = 20;
+constexpr std::uint64_t at_shape = shape_offset;
 
 constexpr std::uint32_t bit(Flag flag) { return static_cast<std::uint32_t>(flag); }
 constexpr bool has(std::uint32_t bits, Flag flag) { return (bits & bit(flag)) != 0; }
@@ -74,7 +75,7 @@ struct DescriptorFields {
   void run(D& d, std::uint32_t& length, Io& io) {
     std::uint32_t bits = (d.has_shard_ ? bit(Flag::shard) : 0) |
                          (d.has_statistics_ ? bit(Flag::statistics) : 0);
-    io.literal("magic", magic, Errc::invalid_magic);
+    io.literal("magic", magic, Errc::invalid_magic, "HRRY (0x48525259)");
     version(d, io);
     io("descriptor_length", length);
     io.bits("flags", bits, flags);
@@ -90,7 +91,8 @@ struct DescriptorFields {
     if (!io.ok()) return;
     if (has(bits, Flag::quantization)) quantization(io);
     if (has(bits, Flag::shard)) d.shard_.fields(d.shard_, io, d.shape);
-    if (has(bits, Flag::statistics)) statistics(d, io);
+    if (has(bits, Flag::statistics))
+      d.statistics_.fields(d.statistics_, io, nnz_of(d.layout));
     if (has(bits, Flag::composite_member)) composite_member(io);
     if constexpr (Io::reads) {
       d.has_shard_ = has(bits, Flag::shard);
@@ -117,14 +119,6 @@ struct DescriptorFields {
                                                   .expected = Version{}.major,
                                                   .found = d.version.major});
     io("version_minor", d.version.minor);
-    if constexpr (!Io::reads)
-      io.check(d.version.minor == Version{}.minor,
-               {.code = Errc::unsupported,
-                .expect = Expect::exactly,
-                .field = "version_minor",
-                .what = "(a newer minor version is read and not written back)",
-                .expected = Version{}.minor,
-                .found = d.version.minor});
   }
 
   template <class D, class Io>
@@ -134,12 +128,14 @@ struct DescriptorFields {
     const bool agreed = is_private(tag);
     io.check(info(d.dtype) != nullptr || agreed,
              unassigned("type_tag", tag));
-    io.check(has(bits, Flag::extension_type) == agreed,
-             {.code = Errc::inconsistent,
-              .field = "flags",
-              .what = "HAS_EXTENSION_TYPE goes with private type tags, and only with them",
-              .offset = at_flags,
-              .found = bits});
+    if constexpr (Io::reads)
+      io.check(has(bits, Flag::extension_type) == agreed,
+               {.code = Errc::inconsistent,
+                .expect = Expect::as_said,
+                .field = "flags",
+                .what = "HAS_EXTENSION_TYPE with private type tags, and only with them",
+                .offset = at_flags,
+                .found = bits});
     io.check(!agreed, {.code = Errc::unsupported,
                        .field = "type_tag",
                        .what = "private element types",
@@ -187,17 +183,6 @@ struct DescriptorFields {
     if (!io.ok()) return;
     at_layout = io.position();
     std::visit([&](auto& layout) { layout.fields(layout, io, d.shape); }, d.layout);
-    if constexpr (Io::checks) {
-      const auto nnz = nnz_of(d.layout);
-      if (io.ok() && nnz && !d.shape.is_dynamic())
-        io.check(*nnz <= d.shape.count(), {.code = Errc::out_of_bounds,
-                                           .expect = Expect::at_most,
-                                           .field = "layout.nnz",
-                                           .what = "stored elements",
-                                           .offset = at_layout,
-                                           .expected = d.shape.count(),
-                                           .found = *nnz});
-    }
   }
 
   template <class D, class Io>
@@ -238,7 +223,7 @@ struct DescriptorFields {
                 .field = "buffers[].alignment",
                 .expected = min_buffer_alignment,
                 .found = handle.alignment});
-      placement(handle, d.buffers[0], i, io);
+      placement(handle, i == 0 ? handle : d.buffers[0], i, io);
       io({"buffers[].reserved", i}, handle.reserved);
       io.check(handle.reserved == 0, {.code = Errc::reserved_bits,
                                       .expect = Expect::exactly,
@@ -265,7 +250,7 @@ struct DescriptorFields {
                                              .found = device});
     io({"buffers[].sync_mode", i}, handle.sync_mode);
     const auto mode = static_cast<std::uint8_t>(handle.sync_mode);
-    io.check(!name(handle.sync_mode).empty(), unassigned({"buffers[].sync_mode", i}, mode));
+    io.check(!name(handle.sync_mode).empty(), unassigned({"buffers[].sync_mode", i}, mode, false));
     io.check(mode == 0 || (handle.device != Device::cpu && !options.cross_machine),
              {.code = Errc::inconsistent,
               .expect = Expect::exactly,
@@ -281,9 +266,10 @@ struct DescriptorFields {
              unassigned({"buffers[].memory_class", i}, memory_class));
     io.check(can_have(handle.device, handle.memory_class),
              {.code = Errc::inconsistent,
+              .expect = Expect::as_said,
               .index = index,
               .field = "buffers[].memory_class",
-              .what = "the device has no memory of this class",
+              .what = "a class of memory that the device has",
               .found = memory_class});
     io.check(handle.memory_class == first.memory_class,
              {.code = Errc::inconsistent,
@@ -333,21 +319,6 @@ struct DescriptorFields {
                .what = "quantized tensors",
                .found = scheme});
     }
-  }
-
-  template <class D, class Io>
-  static void statistics(D& d, Io& io) {
-    const std::uint64_t at_nnz = io.position() + 8;
-    d.statistics_.fields(d.statistics_, io);
-    const auto nnz = nnz_of(d.layout);
-    io.check(!nnz || !d.statistics_.has(StatisticsBit::nnz) || d.statistics_.nnz == *nnz,
-             {.code = Errc::inconsistent,
-              .expect = Expect::exactly,
-              .field = "statistics.nnz",
-              .what = "as in the layout",
-              .offset = at_nnz,
-              .expected = nnz.value_or(0),
-              .found = d.statistics_.nnz});
   }
 
   template <class Io>
@@ -473,13 +444,13 @@ struct DescriptorFields {
         layout);
   }
 
-  static constexpr Error unassigned(Field field, std::uint64_t tag) {
+  static constexpr Error unassigned(Field field, std::uint8_t tag, bool has_private = true) {
     return {.code = Errc::invalid_tag,
             .expect = Expect::as_said,
             .index = field.index,
             .field = field.name,
             .what = tag == 0x00 || tag == 0xFF   ? "a valid tag"sv
-                    : is_private(std::uint8_t(tag)) ? "a tag that was agreed on"sv
+                    : has_private && is_private(tag) ? "a tag that was agreed on"sv
                                                  : "an assigned tag"sv,
             .found = tag};
   }
@@ -495,13 +466,21 @@ void run_fields(D& d, std::uint32_t& length, Io& io, const DecodeOptions& option
 /// What a writer may write; the decoder's options have no say.
 constexpr DecodeOptions writing{.private_memory_classes = true};
 
+Result<std::uint32_t> checked_size(const Descriptor& descriptor) {
+  Sizer io;
+  std::uint32_t length = 0;
+  run_fields(descriptor, length, io, writing);
+  if (!io.ok()) return io.error();
+  return static_cast<std::uint32_t>(io.position());
+}
+
 }  // namespace
 
 Result<std::uint32_t> descriptor_length(std::span<const std::byte> bytes,
                                         const DecodeOptions& options) {
   Reader io(bytes);
   std::uint32_t length = 0;
-  if (bytes.size() >= magic.size()) io.literal("magic", magic, Errc::invalid_magic);
+  if (bytes.size() >= magic.size()) io.literal("magic", magic, Errc::invalid_magic, "HRRY (0x48525259)");
   Version version;
   if (bytes.size() > magic.size()) {
     io("version_major", version.major);
@@ -568,17 +547,21 @@ Result<Descriptor> decode(std::span<const std::byte> bytes, const DecodeOptions&
   return result;
 }
 
-Result<std::uint32_t> encoded_size(const Descriptor& descriptor) {
-  Sizer io;
-  std::uint32_t length = 0;
-  run_fields(descriptor, length, io, writing);
-  if (!io.ok()) return io.error();
-  return static_cast<std::uint32_t>(io.position());
+Result<void> validate(const Descriptor& descriptor) {
+  if (auto size = checked_size(descriptor); !size) return size.error();
+  return {};
 }
 
-Result<void> validate(const Descriptor& descriptor) {
-  if (auto size = encoded_size(descriptor); !size) return size.error();
-  return {};
+Result<std::uint32_t> encoded_size(const Descriptor& descriptor) {
+  if (descriptor.version.minor != Version{}.minor)
+    return Error{.code = Errc::unsupported,
+                 .expect = Expect::exactly,
+                 .field = "version_minor",
+                 .what = "(a newer minor version is read and not written back)",
+                 .offset = at_minor,
+                 .expected = Version{}.minor,
+                 .found = descriptor.version.minor};
+  return checked_size(descriptor);
 }
 
 Result<std::uint32_t> encode_into(const Descriptor& descriptor, std::span<std::byte> out) {
@@ -635,6 +618,17 @@ Result<std::uint64_t> required_bytes(const Descriptor& descriptor, std::size_t i
                        .index = static_cast<std::uint32_t>(i),
                        .field = "buffers[].byte_size",
                        .what = "the buffer would be larger than 2^63 - 1 bytes"};
+  const LayoutInfo& row = info(descriptor.layout);
+  const std::size_t rank = descriptor.shape.rank();
+  const auto* strided = std::get_if<Strided>(&descriptor.layout);
+  if (rank < row.min_rank || rank > row.max_rank ||
+      (strided != nullptr && strided->strides.size() != rank))
+    return Error{.code = Errc::inconsistent,
+                 .expect = Expect::as_said,
+                 .field = "rank",
+                 .what = "one that fits the layout",
+                 .found = rank};
+  if (i >= own_buffers(row, rank)) return 0;
   const auto need = std::visit(
       [&]<class T>(const T& layout) -> std::optional<std::uint64_t> {
         if constexpr (DenseLayout<T>) {

@@ -1,7 +1,9 @@
 #include "hurray/error.hpp"
 
+#include <bit>
 #include <charconv>
-#include <system_error>
+
+#include "hurray/printer.hpp"
 
 namespace hurray {
 namespace {
@@ -16,7 +18,9 @@ constexpr bool in_enum_order() {
 static_assert(in_enum_order());
 
 std::string number(const Error& error, std::uint64_t value) {
-  if (error.code != Errc::invalid_tag) return std::to_string(value);
+  if (error.expect == Expect::float_as_said) return to_text(std::bit_cast<double>(value));
+  if (error.code != Errc::invalid_tag && error.code != Errc::invalid_magic)
+    return std::to_string(value);
   char hex[16];
   const auto end = std::to_chars(hex, hex + sizeof hex, value, 16).ptr;
   std::string digits(hex, end);
@@ -44,7 +48,11 @@ Raise raise(const Error& error) noexcept {
 
 std::string field_name(const Error& error) {
   std::string name(error.field);
-  if (const auto at = name.find("[]"); at != std::string::npos && error.index != Error::no_index)
+  const auto at = name.find("[]");
+  if (at == std::string::npos) return name;
+  if (error.index == Error::no_index)
+    name.erase(at, 2);
+  else
     name.insert(at + 1, std::to_string(error.index));
   return name;
 }
@@ -56,7 +64,7 @@ std::string to_string(const Error& error) {
   const std::string_view relation = error.expect == Expect::at_least  ? "at least "
                                     : error.expect == Expect::at_most ? "at most "
                                                                       : "";
-  if (error.expect == Expect::as_said) {
+  if (error.expect == Expect::as_said || error.expect == Expect::float_as_said) {
     text.append("expected ").append(error.what).append(", found ") += number(error, error.found);
   } else if (error.expect != Expect::nothing) {
     text += "expected ";

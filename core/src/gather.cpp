@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
+
+#include "hurray/checked.hpp"
 
 namespace hurray {
 namespace {
@@ -19,7 +22,8 @@ struct Walk {
       const std::uint64_t n = source.shape[k];
       if (n == 1) continue;
       const std::int64_t s = source.strides[k];
-      if (rank > 0 && s == stride[rank - 1] * static_cast<std::int64_t>(size[rank - 1])) {
+      if (rank > 0 &&
+          checked_mul(stride[rank - 1], static_cast<std::int64_t>(size[rank - 1])) == s) {
         size[rank - 1] *= n;
         continue;
       }
@@ -119,7 +123,7 @@ void gather(const ArraySource& source, std::uint64_t offset, std::span<std::byte
   const unsigned width = bits(source.dtype);
   const std::uint64_t first = offset / gather_granularity * (gather_granularity * 8 / width) +
                               offset % gather_granularity * 8 / width;
-  const std::uint64_t count = std::min<std::uint64_t>(total - first, out.size() * 8 / width);
+  const std::uint64_t count = std::min<std::uint64_t>(total - first, std::uint64_t{out.size()} * 8 / width);
   const unsigned mask = (1u << width) - 1;
   const bool truth = source.transcode == Transcode::pack_bool;
   std::byte* const end = to + out.size();

@@ -1,6 +1,7 @@
 #include "hurray/tensor.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace hurray {
@@ -43,21 +44,35 @@ std::optional<std::size_t> Tensor::unsynced_buffer() const noexcept {
 
 Result<Tensor> bind(Descriptor descriptor, std::vector<Buffer> buffers, BindOptions options) {
   return contain(Origin::descriptor, [&]() -> Result<Tensor> {
-    if (buffers.size() > BufferTable::max_size ||
-        (!descriptor.buffers.empty() && descriptor.buffers.size() != buffers.size()))
+    if (!is_dense(descriptor.layout))
+      return Error{.code = Errc::unsupported,
+                   .field = "layout_tag",
+                   .what = name(descriptor.layout)};
+    if (buffers.size() > BufferTable::max_size)
+      return Error{.code = Errc::out_of_bounds,
+                   .expect = Expect::at_most,
+                   .field = "buffer_count",
+                   .expected = BufferTable::max_size,
+                   .found = buffers.size()};
+    if (!descriptor.buffers.empty() && descriptor.buffers.size() != buffers.size())
       return Error{.code = Errc::inconsistent,
                    .expect = Expect::exactly,
                    .field = "buffer_count",
                    .expected = descriptor.buffers.size(),
                    .found = buffers.size()};
     Tensor tensor;
-    const auto declared = descriptor;
+    auto declared = descriptor;
     descriptor.buffers.resize(buffers.size());
+    declared.buffers.resize(buffers.size());
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       BufferHandle& handle = descriptor.buffers[i];
-      handle.byte_size = buffers[i].size();
-      if (measurable(options.memory_device) || handle.is_empty() || declared.buffers.empty())
+      BufferHandle& relayed = declared.buffers[i];
+      handle.byte_size = relayed.byte_size = buffers[i].size();
+      const bool says_nothing = !std::has_single_bit(relayed.alignment) ||
+                                (relayed.alignment < min_buffer_alignment && !handle.is_empty());
+      if (measurable(options.memory_device) || says_nothing)
         handle.alignment = buffers[i].alignment();
+      if (says_nothing) relayed.alignment = handle.alignment;
       tensor.readonly_ |= buffers[i].readonly();
     }
     if (auto valid = validate(descriptor); !valid) return blame(valid.error());
@@ -65,7 +80,8 @@ Result<Tensor> bind(Descriptor descriptor, std::vector<Buffer> buffers, BindOpti
     tensor.buffers_ = std::move(buffers);
     tensor.memory_device_ = options.memory_device;
     tensor.provenance_ = options.provenance;
-    if (tensor.unsynced_buffer()) tensor.relayed_ = std::make_shared<const Descriptor>(declared);
+    if (tensor.unsynced_buffer())
+      tensor.relayed_ = std::make_shared<const Descriptor>(std::move(declared));
     return tensor;
   });
 }

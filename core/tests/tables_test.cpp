@@ -101,7 +101,7 @@ TEST(Errors, SayWhatWhereAndWhatToDo) {
        .what = "an assigned tag", .offset = 14, .found = 0x47};
   EXPECT_EQ(to_string(e),
             "type_tag: expected an assigned tag, found 0x47 (invalid tag at byte 14 of the "
-            "descriptor); this tag is not assigned");
+            "descriptor); this release knows no such tag");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "hurray/export.hpp"
 #include "hurray/memory.hpp"
@@ -32,8 +33,17 @@ class HURRAY_EXPORT Owner {
 /// refused by every export, not a protection of the pages.
 class Buffer {
  public:
-  /// No bytes at no address.
+  /// No bytes at no address; what a moved-from buffer is, too.
   Buffer() = default;
+  Buffer(const Buffer&) = default;
+  Buffer& operator=(const Buffer&) = default;
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    Buffer taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  ~Buffer() = default;
 
   /// Own, writable memory of `size` bytes on `alignment` (a power of two from 64 up). Its handle
   /// declares what was asked for, at most 4096.
@@ -41,7 +51,7 @@ class Buffer {
                                                std::uint32_t alignment = min_buffer_alignment);
 
   /// Somebody else's memory: `owner` lives as long as any share. Its handle declares the measured
-  /// alignment (D15).
+  /// alignment (D15). Precondition: `size` bytes that this machine can address.
   HURRAY_EXPORT static Buffer borrow(std::byte* data, std::uint64_t size,
                                      std::shared_ptr<Owner> owner, bool readonly) noexcept;
 
@@ -70,6 +80,14 @@ class Buffer {
   HURRAY_EXPORT Result<void> make_writable() const;
 
  private:
+  void swap(Buffer& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    owner_.swap(other.owner_);
+    std::swap(requested_, other.requested_);
+    std::swap(readonly_, other.readonly_);
+  }
+
   std::byte* data_ = nullptr;
   std::uint64_t size_ = 0;
   std::shared_ptr<Owner> owner_;

@@ -150,13 +150,17 @@ class Reader : public Cursor {
               .field = field.name, .expected = 0, .found = static_cast<std::uint64_t>(b)});
   }
 
-  void literal(Field field, std::span<const std::byte> expected, Errc code) noexcept {
+  /// Bytes that are always the same: `expected`, which `what` names in a message that also shows what
+  /// stands there, as far as eight bytes reach.
+  void literal(Field field, std::span<const std::byte> expected, Errc code,
+               std::string_view what = {}) noexcept {
     const auto raw = take(field, expected.size());
-    for (std::size_t i = 0; i < raw.size(); ++i)
-      if (raw[i] != expected[i]) {
-        fail({.code = code, .index = field.index, .field = field.name});
-        return;
-      }
+    if (raw.empty() || std::equal(raw.begin(), raw.end(), expected.begin())) return;
+    std::uint64_t found = 0;  // in the order in which the bytes are read
+    for (const std::byte b : raw.first(std::min<std::size_t>(raw.size(), 8)))
+      found = found << 8 | static_cast<std::uint64_t>(b);
+    fail({.code = code, .expect = what.empty() ? Expect::nothing : Expect::as_said,
+          .index = field.index, .field = field.name, .what = what, .found = found});
   }
 
   /// Makes room in `list` for as many of `count` elements of `width` bytes as are there, and runs
@@ -195,12 +199,13 @@ class Sizer : public Cursor {
     advance(4);
   }
   void reserved(Field, std::uint64_t n) noexcept { advance(n); }
-  void literal(Field, std::span<const std::byte> bytes, Errc) noexcept { advance(bytes.size()); }
+  void literal(Field, std::span<const std::byte> bytes, Errc, std::string_view = {}) noexcept { advance(bytes.size()); }
   template <class List, class Each>
   void list(Field field, const List& list, std::size_t count, std::size_t, Each each) {
     if (list.size() != count)
       fail({.code = Errc::inconsistent, .expect = Expect::exactly, .field = field.name,
             .what = "entries", .offset = position(), .expected = count, .found = list.size()});
+    if (!ok()) return;
     for (std::size_t i = 0; i < list.size(); ++i) each(list[i], i);
   }
 };
@@ -233,7 +238,7 @@ class Writer : public Cursor {
     std::byte* p = take(n);
     for (std::uint64_t i = 0; i < n; ++i) p[i] = std::byte{0};
   }
-  void literal(Field, std::span<const std::byte> bytes, Errc) noexcept {
+  void literal(Field, std::span<const std::byte> bytes, Errc, std::string_view = {}) noexcept {
     std::byte* p = take(bytes.size());
     for (const std::byte b : bytes) *p++ = b;
   }

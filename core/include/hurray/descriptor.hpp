@@ -111,8 +111,9 @@ HURRAY_EXPORT Result<std::uint32_t> descriptor_length(std::span<const std::byte>
 HURRAY_EXPORT Result<Descriptor> decode(std::span<const std::byte> bytes,
                                         const DecodeOptions& options = {});
 
-/// Whether every rule of 01-descriptor.md section 6 holds. Offsets in the error are those that the
-/// encoding would have.
+/// Whether every rule of 01-descriptor.md section 6 holds, for any 1.x version. Offsets in the error
+/// are those that the encoding would have. Private memory classes on private devices count as agreed:
+/// whoever writes them means them.
 HURRAY_EXPORT Result<void> validate(const Descriptor& descriptor);
 
 /// Bytes of the encoding; fails as `encode` does.

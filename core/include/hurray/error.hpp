@@ -62,13 +62,13 @@ struct ErrcInfo {
 inline constexpr auto errcs = std::to_array<ErrcInfo>({
     {Errc::invalid_magic, "invalid magic", "these bytes are something else", -1, 1,
      Raise::by_origin},
-    {Errc::unsupported_version, "unsupported version", "read it with a newer release", -2, 1,
+    {Errc::unsupported_version, "unsupported version", "this release reads version 1", -2, 1,
      Raise::by_origin},
     {Errc::truncated, "truncated", "pass all of the bytes", -101, 1, Raise::by_origin},
     {Errc::length_mismatch, "length mismatch", "two lengths disagree", 0, 1, Raise::by_origin},
     {Errc::reserved_bits, "reserved bits", "reserved bits and bytes must be 0", 0, 1,
      Raise::by_origin},
-    {Errc::invalid_tag, "invalid tag", "this tag is not assigned", -4, 1, Raise::by_origin},
+    {Errc::invalid_tag, "invalid tag", "this release knows no such tag", -4, 1, Raise::by_origin},
     {Errc::invalid_value, "invalid value", "", 0, 1, Raise::by_origin},
     {Errc::out_of_bounds, "out of bounds", "", 0, 1, Raise::by_origin},
     {Errc::overflow, "overflow", "a size leaves the range of its type", 0, 1, Raise::by_origin},
@@ -110,6 +110,7 @@ enum class Expect : std::uint8_t {
   at_least,  ///< expected at least N
   at_most,   ///< expected at most N
   as_said,   ///< expected `what`, without a number of its own
+  float_as_said,  ///< the same; `found` holds the bits of a float64
 };
 
 /// Why an operation failed: a value, made of numbers and of text that lives as long as the program,

@@ -54,7 +54,7 @@ class Printer : public Cursor {
     emit(field, 4, names.empty() ? "0" : names);
   }
   void reserved(Field field, std::uint64_t n) { emit(field, n, "0"); }
-  void literal(Field field, std::span<const std::byte> bytes, Errc) {
+  void literal(Field field, std::span<const std::byte> bytes, Errc, std::string_view = {}) {
     std::string text;
     for (const std::byte b : bytes) text += static_cast<char>(b);
     emit(field, bytes.size(), "\"" + text + "\"");

@@ -12,6 +12,9 @@ namespace hurray {
 
 inline constexpr std::uint32_t max_rank = 64;
 
+/// Where `shape` starts in a descriptor, in bytes (01-descriptor.md section 3.2).
+inline constexpr std::uint64_t shape_offset = 20;
+
 /// A size that was not known when the descriptor was written (01-descriptor.md section 1).
 inline constexpr std::uint64_t dynamic = std::numeric_limits<std::uint64_t>::max();
 

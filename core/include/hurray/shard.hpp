@@ -34,13 +34,16 @@ class Shard {
   /// Fields and rules of 01-descriptor.md section 3.6: nothing dynamic, the box inside its parent.
   static void fields(auto& self, auto& io, const Shape& shape) {
     const std::size_t rank = shape.rank();
-    const auto not_dynamic = [&](Field field, std::uint64_t value) {
+    const auto not_dynamic = [&](Field field, std::uint64_t value,
+                                 std::uint64_t offset = Error::no_offset) {
       io.check(value != dynamic, {.code = Errc::invalid_value,
                                   .index = field.index,
                                   .field = field.name,
-                                  .what = "a shard has no dynamic sizes"});
+                                  .what = "a shard has no dynamic sizes",
+                                  .offset = offset});
     };
-    for (std::size_t k = 0; k < rank; ++k) not_dynamic({"shard.shape[]", k}, shape[k]);
+    for (std::size_t k = 0; k < rank; ++k)
+      not_dynamic({"shard.shape[]", k}, shape[k], shape_offset + 8 * k);
     io.list("shard.parent_shape[]", self.numbers_, 2 * rank, 8, [&](auto& n, std::size_t i) {
       const std::size_t k = i % rank;
       const Field field{i < rank ? "shard.parent_shape[]" : "shard.shard_offset[]", k};

@@ -74,11 +74,12 @@ class SmallVector {
   }
 
   void assign(std::span<const T> values) {
-    if (values.size() != size_) {
-      release();
-      size_ = 0;
-      resize(values.size());
+    if (size_ != 0) {  // `values` may be part of this
+      SmallVector copy(values);
+      swap(copy);
+      return;
     }
+    resize(values.size());
     if (!values.empty()) std::memcpy(static_cast<void*>(data()), values.data(), values.size_bytes());
   }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "hurray/cursor.hpp"
@@ -57,7 +58,8 @@ struct Statistics {
   }
 
   /// Fields and rules of 01-descriptor.md section 3.7; a NaN float means unknown and passes.
-  static void fields(auto& self, auto& io) {
+  /// `layout_nnz` is a sparse layout's own count.
+  static void fields(auto& self, auto& io, const std::optional<std::uint64_t>& layout_nnz) {
     io.bits("statistics.computed_mask", self.computed_mask, statistics_bits);
     const std::uint32_t surplus = self.computed_mask & ~((1u << statistics_bits.size()) - 1);
     io.check(surplus == 0, {.code = Errc::reserved_bits,
@@ -68,12 +70,21 @@ struct Statistics {
                             .found = surplus});
     io.reserved("statistics.reserved", 4);
     io("statistics.nnz", self.nnz);
+    io.check(!layout_nnz || !self.has(StatisticsBit::nnz) || self.nnz == *layout_nnz,
+             {.code = Errc::inconsistent,
+              .expect = Expect::exactly,
+              .field = "statistics.nnz",
+              .what = "as in the layout",
+              .expected = layout_nnz.value_or(0),
+              .found = self.nnz});
     io("statistics.sparsity_ratio", self.sparsity_ratio);
     io.check(!self.has(StatisticsBit::sparsity) ||
                  !(self.sparsity_ratio < 0 || self.sparsity_ratio > 1),
              {.code = Errc::invalid_value,
+              .expect = Expect::float_as_said,
               .field = "statistics.sparsity_ratio",
-              .what = "expected 0 to 1"});
+              .what = "0 to 1",
+              .found = std::bit_cast<std::uint64_t>(double{self.sparsity_ratio})});
     io("statistics.value_min", self.value_min);
     io("statistics.value_max", self.value_max);
     io("statistics.value_abs_max", self.value_abs_max);
@@ -81,8 +92,10 @@ struct Statistics {
     io("statistics.value_stddev", self.value_stddev);
     io.check(!self.has(StatisticsBit::value_stats) || !(self.value_stddev < 0),
              {.code = Errc::invalid_value,
+              .expect = Expect::float_as_said,
               .field = "statistics.value_stddev",
-              .what = "expected 0 or more"});
+              .what = "0 or more",
+              .found = std::bit_cast<std::uint64_t>(double{self.value_stddev})});
     const std::uint64_t at_n = io.position();
     io("statistics.nm_n", self.nm_n);
     io("statistics.nm_m", self.nm_m);

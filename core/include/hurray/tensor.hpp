@@ -57,6 +57,7 @@ class Tensor {
 /// sync mode of each buffer (an empty table: CPU, standard memory, producer-synced). Sizes and
 /// alignments in it are replaced by what `buffers` are.
 ///
+/// Fails as `unsupported` for layouts that are not dense: they are described, not handed out.
 /// Fails where the result breaks a rule of 01-descriptor.md section 6: with origin `buffer` for buffers
 /// that are too small or badly aligned and for impossible placements, else with origin `descriptor`.
 HURRAY_EXPORT Result<Tensor> bind(Descriptor descriptor, std::vector<Buffer> buffers,

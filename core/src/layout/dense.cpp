@@ -24,6 +24,7 @@ Strides running_product(const Shape& shape, Index index) {
     const std::size_t d = index(k);
     strides[d] = static_cast<std::int64_t>(product);
     product = checked_mul(product, shape[d]).value_or(0);
+    if (product > max_elements) product = 0;  // an empty tensor's strides are never used
   }
   return strides;
 }

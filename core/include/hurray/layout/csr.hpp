@@ -8,6 +8,7 @@
 #include "hurray/checked.hpp"
 #include "hurray/cursor.hpp"
 #include "hurray/dtype.hpp"
+#include "hurray/layout/sparse.hpp"
 #include "hurray/layout/tags.hpp"
 #include "hurray/shape.hpp"
 
@@ -21,8 +22,8 @@ struct Csr {
 
   std::uint64_t nnz = 0;  ///< Stored elements. May be 0.
 
-  static void fields(auto& self, auto& io, const Shape&) {
-    io("layout.nnz", self.nnz);
+  static void fields(auto& self, auto& io, const Shape& shape) {
+    nnz_field(self.nnz, io, shape);
     io.reserved("layout.reserved", 8);
   }
 
