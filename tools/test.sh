@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# test.sh [STAGE...]   Builds and tests; prints the minutes of each stage and one closing line.
+#
+#   setup       packages
+#   asan        C++ with AddressSanitizer, UBSan and leak detection
+#   clang       everything with clang, warnings are errors; public headers compile alone
+#   release     g++ optimized, warnings are errors
+#   wheel       sdist -> wheel -> a fresh virtual environment outside this folder -> pytest
+#   wheel-asan  pytest under AddressSanitizer
+#   fuzz        SECONDS_PER_TARGET (10) of each fuzz target
+#   shared      shared libraries (not in `all`)
+#
+# Environment: CI or FRAMEWORKS install PyTorch and JAX for the stage wheel, CLANG is clang's version
+# (19), HURRAY_TEST_LONG runs the tests marked long, VERBOSE shows what the stages print.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+# shellcheck source=tools/python.sh
+source tools/python.sh
+
+clang=${CLANG:-19}
+results=build/results
+started=$SECONDS
+
+# cmake_stage PRESET [CONFIGURE_OPTION...]
+cmake_stage() {
+  local preset=$1
+  shift
+  cmake --preset "$preset" "$@" &&
+    cmake --build --preset "$preset" &&
+    ctest --preset "$preset" --output-junit "$PWD/$results/ctest-$preset.xml"
+}
+
+# Options that add the extension to a plain CMake build, so that its warnings count.
+with_extension() {
+  echo -DHURRAY_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$PWD/build/venv-build/bin/python"
+}
+
+stage_setup() { tools/setup.sh all && check_python; }
+
+stage_asan() { cmake_stage asan; }
+
+stage_clang() {
+  build_venv &&
+    cmake_stage clang "-DCMAKE_CXX_COMPILER=clang++-$clang" \
+      -DHURRAY_BUILD_BENCH=ON -DHURRAY_BUILD_FUZZ=ON $(with_extension) &&
+    cmake --build --preset clang --target all_verify_interface_header_sets
+}
+
+stage_release() {
+  build_venv && cmake_stage release $(with_extension)
+}
+
+stage_shared() { cmake_stage shared; }
+
+# run_pytest VENV RESULT [NAME=VALUE...]: the tests against what VENV holds, from an empty folder.
+run_pytest() {
+  local venv=$1 result=$2 root=$PWD work status=0
+  shift 2
+  work=$(mktemp -d)
+  local options=()
+  [[ -n ${HURRAY_TEST_LONG:-} ]] || options+=(-m "not long")
+  (cd "$work" && env "$@" "$venv/bin/python" -m pytest -c "$root/pyproject.toml" \
+    -o "cache_dir=$root/build/pytest-cache" --junitxml "$root/$results/$result.xml" -q \
+    "${options[@]}" "$root/python/tests") || status=$?
+  rm -rf "$work"
+  return $status
+}
+
+# links_only_system_libraries PROGRAM: whether it needs no shared library beyond libc and libstdc++
+# (with what the latter brings along).
+links_only_system_libraries() {
+  local others
+  others=$(objdump -p "$1" | awk '$1 == "NEEDED" {print $2}' |
+    grep -vE '^(libc|libm|libstdc\+\+|libgcc_s|ld-linux[^.]*)\.so')
+  [[ -z $others ]] || { echo "$1 needs $others"; return 1; }
+}
+
+stage_wheel() {
+  local venv status=0 requirements=(-r python/requirements-test.txt)
+  if [[ -n ${CI:-}${FRAMEWORKS:-} ]]; then
+    requirements+=(-r python/requirements-frameworks.txt)
+  fi
+  tools/wheel.sh || return
+  venv=$(mktemp -d)
+  make_venv "$venv" && pip_install "$venv" "${requirements[@]}" build/dist/hurray_cpp-*.whl &&
+    links_only_system_libraries "$venv/bin/hurray" &&
+    (cd / && "$venv/bin/hurray" --version && "$venv/bin/python" -c 'import hurray') &&
+    run_pytest "$venv" pytest "PATH=$venv/bin:$PATH" || status=$?
+  rm -rf "$venv"
+  return $status
+}
+
+stage_wheel_asan() {
+  local venv=$PWD/build/venv-asan
+  build_venv && tools/wheel.sh --asan &&
+    kept_venv "$venv" "$(<python/requirements-test.txt)" \
+      pip_install "$venv" -r python/requirements-test.txt &&
+    pip_install "$venv" --force-reinstall --no-deps build/dist-asan/hurray_cpp-*.whl || return
+  # Without libstdc++ in the preload, the sanitizer cannot find the real __cxa_throw.
+  run_pytest "$venv" pytest-asan \
+    "LD_PRELOAD=$(realpath "$(g++ -print-file-name=libasan.so)") $(realpath "$(g++ -print-file-name=libstdc++.so)")" \
+    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+    PYTHONMALLOC=malloc HURRAY_TEST_ASAN=1 "PATH=$venv/bin:$PATH"
+}
+
+stage_fuzz() {
+  cmake --preset fuzz "-DCMAKE_CXX_COMPILER=clang++-$clang" &&
+    cmake --build --preset fuzz && tools/fuzz.sh "${SECONDS_PER_TARGET:-10}"
+}
+
+minutes() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
+
+# run_stage NAME: runs stage_NAME, its output in build/log/NAME.log.
+run_stage() {
+  local name=$1 log=build/log/$1.log begin=$SECONDS status
+  printf '== %s\n' "$name"
+  if [[ -n ${VERBOSE:-} ]]; then
+    "stage_${name//-/_}" 2>&1 </dev/null | tee "$log"
+  else
+    "stage_${name//-/_}" >"$log" 2>&1 </dev/null
+  fi
+  status=$?
+  if [[ -z ${VERBOSE:-} ]]; then
+    if ((status)); then tail -n 150 "$log"; else grep -E '^[0-9]+% tests|passed|runs in' "$log" | tail -n 8; fi
+  fi
+  summary+=("$(printf '%-12s %6s  %s' "$name" "$(minutes $((SECONDS - begin)))" \
+    "$( ((status)) && echo failed || echo ok)")")
+  return $status
+}
+
+stages=()
+for stage in "${@:-all}"; do
+  if [[ $stage == all ]]; then
+    stages+=(setup asan clang release wheel wheel-asan fuzz)
+  else
+    stages+=("$stage")
+  fi
+done
+for stage in "${stages[@]}"; do
+  declare -F "stage_${stage//-/_}" >/dev/null || { echo "test.sh: no stage $stage" >&2; exit 2; }
+done
+
+mkdir -p build/log
+rm -rf "$results"
+mkdir -p "$results"
+summary=()
+failed=0
+for stage in "${stages[@]}"; do
+  run_stage "$stage" || { failed=1; break; }
+done
+
+printf '\n%-12s %6s\n' stage min:s
+printf '%s\n' "${summary[@]}"
+printf '%-12s %6s\n\n' total "$(minutes $((SECONDS - started)))"
+((failed)) && echo "Stage $stage failed; its whole output: build/log/$stage.log"
+"$python" tools/count_tests.py --failed-stages "$failed" "$results"/*.xml || failed=1
+exit $failed
