@@ -1,7 +1,6 @@
 #include "hurray/error.hpp"
 
 #include <bit>
-#include <charconv>
 
 #include "hurray/printer.hpp"
 
@@ -21,12 +20,7 @@ std::string number(const Error& error, std::uint64_t value) {
   if (error.expect == Expect::float_as_said) return to_text(std::bit_cast<double>(value));
   if (error.code != Errc::invalid_tag && error.code != Errc::invalid_magic)
     return std::to_string(value);
-  char hex[16];
-  const auto end = std::to_chars(hex, hex + sizeof hex, value, 16).ptr;
-  std::string digits(hex, end);
-  for (char& c : digits)
-    if (c >= 'a') c = static_cast<char>(c - 'a' + 'A');
-  return (digits.size() < 2 ? "0x0" : "0x") + digits;
+  return to_hex(value);
 }
 
 }  // namespace

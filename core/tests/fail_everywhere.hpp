@@ -1,7 +1,7 @@
 #pragma once
 
-// Replaces `hurray::allocate` and `operator new` of a test executable by ones that can be told to fail.
-// Included by one source of it.
+// Replaces `hurray::allocate` and `operator new` of a test executable by ones that can be told to
+// fail. Included by one source of it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -24,7 +24,8 @@ bool fails() {
 namespace hurray {
 void* allocate(std::uint64_t size, std::size_t alignment, bool zeroed) noexcept {
   if (fails() || size > (std::uint64_t{1} << 40)) return nullptr;
-  const std::size_t rounded = (static_cast<std::size_t>(size) + alignment - 1) / alignment * alignment;
+  const std::size_t rounded =
+      (static_cast<std::size_t>(size) + alignment - 1) / alignment * alignment;
   void* block = std::aligned_alloc(alignment, rounded);
   if (zeroed && block != nullptr) std::memset(block, 0, rounded);
   return block;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -21,6 +20,8 @@ struct FieldRow {
 
 /// The shortest decimal that reads back to `value`, whatever the locale.
 HURRAY_EXPORT std::string to_text(double value);
+/// "0x0F": hexadecimal digits, two of them at least.
+HURRAY_EXPORT std::string to_hex(std::uint64_t value);
 
 /// Explains an encoding: one row per field, with the tables' names for tags and flags.
 class Printer : public Cursor {
@@ -36,7 +37,7 @@ class Printer : public Cursor {
   template <WireInteger T>
   void operator()(Field field, const T& value) {
     if constexpr (std::is_enum_v<T>) {
-      emit(field, sizeof(T), named(std::string(name(value)), static_cast<std::uint64_t>(value)));
+      emit(field, sizeof(T), named(name(value), static_cast<std::uint64_t>(value)));
     } else if (field.name == "shape[]" && static_cast<std::uint64_t>(value) == dynamic) {
       emit(field, sizeof(T), "dynamic");
     } else {
@@ -74,12 +75,8 @@ class Printer : public Cursor {
   }
 
  private:
-  static std::string named(std::string name, std::uint64_t value) {
-    char hex[16];
-    const auto end = std::to_chars(hex, hex + sizeof hex, value, 16).ptr;
-    std::string digits(hex, end);
-    if (digits.size() < 2) digits.insert(0, "0");
-    return name + " (0x" + digits + ")";
+  static std::string named(std::string_view name, std::uint64_t value) {
+    return std::string(name).append(" (").append(to_hex(value)).append(")");
   }
 
   std::function<void(const FieldRow&)> row_;
