@@ -1,0 +1,95 @@
+// Any bytes as a file: opening refuses them or hands out tensors of which every byte can be read, the
+// same in every mode.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hurray/cursor.hpp"
+#include "hurray/io/crc32c.hpp"
+#include "hurray/io/file.hpp"
+
+namespace {
+
+using hurray::io::File;
+using hurray::io::Mode;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void run(std::span<const std::uint8_t> bytes) {
+  static const int descriptor = ::memfd_create("fuzz", MFD_CLOEXEC);
+  static const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
+  require(::ftruncate(descriptor, static_cast<off_t>(bytes.size())) == 0);
+  require(::pwrite(descriptor, bytes.data(), bytes.size(), 0) ==
+          static_cast<ssize_t>(bytes.size()));
+
+  hurray::io::OpenOptions options;
+  options.mode = Mode::map;
+  const auto mapped = File::open(path, options);
+  options.mode = Mode::memory;
+  const auto read = File::open(path, options);
+  require(mapped.has_value() == read.has_value());
+  if (!mapped) {
+    require(to_string(mapped.error()) == to_string(read.error()));
+    require(!to_string(mapped.error()).empty());
+    return;
+  }
+  const auto kv = hurray::io::load_kv(path);
+  require(kv && kv->size() == mapped->kv().size());
+
+  for (std::size_t i = 0; i < mapped->size(); ++i) {
+    const auto entry = mapped->entry(i);
+    require(mapped->find(entry.name) == i);
+    const auto stored = mapped->descriptor(i);
+    const auto view = mapped->tensor(i);
+    const auto copy = read->tensor(i);
+    require(view.has_value() == copy.has_value());
+    require(!view || stored);
+    if (!view) {
+      require(to_string(view.error()) == to_string(copy.error()));
+      require(view.error().tensor == entry.name);
+      continue;
+    }
+    require(view->buffers().size() == copy->buffers().size());
+    for (std::size_t k = 0; k < view->buffers().size(); ++k) {
+      const auto elements = view->buffer(k).bytes();
+      require(std::ranges::equal(elements, copy->buffer(k).bytes()));
+      require(view->readonly() && !copy->readonly());
+      if (elements.empty()) continue;
+      require(reinterpret_cast<std::uintptr_t>(copy->buffer(k).data()) % 64 == 0);
+      require(view->buffer(k).make_writable().has_value());
+      *view->buffer(k).data() ^= std::byte{1};  // private: the next run finds the file as it was
+    }
+  }
+}
+
+/// Makes the checksum of the index right where there is an index, so that what is behind it is reached.
+void repair(std::span<std::uint8_t> bytes) {
+  if (bytes.size() < 112) return;
+  const auto trailer = bytes.last(40);
+  const auto number = [&](std::size_t at) {
+    return hurray::detail::load<std::uint64_t>(std::as_bytes(trailer).data() + at);
+  };
+  const std::uint64_t end = bytes.size() - trailer.size();
+  if (number(0) > end || number(8) > end - number(0)) return;
+  const auto index = bytes.subspan(static_cast<std::size_t>(number(0)),
+                                   static_cast<std::size_t>(number(8)));
+  hurray::detail::store(std::as_writable_bytes(trailer).data() + 28,
+                        hurray::io::crc32c(std::as_bytes(index)));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::vector<std::uint8_t> bytes(data, data + size);
+  run(bytes);
+  repair(bytes);
+  run(bytes);
+  return 0;
+}

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "hurray/descriptor.hpp"
+#include "hurray/io/error.hpp"
+#include "hurray/io/key_values.hpp"
+#include "hurray/table.hpp"
+#include "hurray/tensor.hpp"
+
+namespace hurray::io {
+
+/// How an open file's tensors get their memory (08-python-api.md section 19.3).
+enum class Mode : std::uint8_t {
+  map,            ///< Private mapping, read-only.
+  copy_on_write,  ///< Private mapping; writes stay in the process.
+  memory,         ///< Own memory on 64, read when the tensor is asked for.
+};
+
+struct ModeInfo {
+  Mode tag;
+  std::string_view name;
+};
+
+inline constexpr auto modes = std::to_array<ModeInfo>({
+    {Mode::map, "map"},
+    {Mode::copy_on_write, "copy_on_write"},
+    {Mode::memory, "memory"},
+});
+static_assert(strictly_sorted(modes));
+
+struct OpenOptions {
+  Mode mode = Mode::map;
+  std::uint64_t max_index_bytes = 256u << 20;
+  std::uint64_t max_tensors = 1u << 24;
+  std::uint64_t max_kv_bytes = 256u << 20;
+  std::uint32_t max_descriptor_bytes = 16u << 20;
+  std::optional<std::uint64_t> max_tensor_bytes = {};
+  /// Of what cannot be read at any position (pipes), and is kept in memory first; only in mode `memory`.
+  std::uint64_t max_spool_bytes = 1u << 30;
+  bool private_memory_classes = false;  ///< As in `DecodeOptions`.
+};
+
+/// Bits of `FileHeader::flags` (04-file.md section 2).
+enum class FileFlag : std::uint32_t {
+  has_kv_metadata = 1u << 0,
+  sorted_index = 1u << 1,
+  has_index_crc32c = 1u << 2,
+};
+
+struct FileFlagInfo {
+  FileFlag tag;
+  std::string_view name;
+};
+
+inline constexpr auto file_flags = std::to_array<FileFlagInfo>({
+    {FileFlag::has_kv_metadata, "HAS_KV_METADATA"},
+    {FileFlag::sorted_index, "SORTED_INDEX"},
+    {FileFlag::has_index_crc32c, "HAS_INDEX_CRC32C"},
+});
+static_assert(strictly_sorted(file_flags));
+
+/// The fixed header (04-file.md section 2).
+struct FileHeader {
+  std::uint8_t version_major = 1;
+  std::uint8_t version_minor = 0;
+  std::uint32_t flags = 0;
+  std::uint32_t data_buffer_alignment = 4096;
+  std::uint64_t first_descriptor_offset = 64;
+  std::uint64_t tensor_count_hint = 0;
+};
+
+/// The last 40 bytes (04-file.md section 6).
+struct FileTrailer {
+  std::uint64_t index_offset = 0;
+  std::uint64_t index_length = 0;
+  std::uint64_t kv_offset = 0;
+  std::uint32_t kv_length = 0;
+  std::uint32_t index_crc32c = 0;
+};
+
+/// One index entry (04-file.md section 5); `name` lives as long as the `File`.
+struct Entry {
+  std::string_view name;
+  std::uint64_t descriptor_offset = 0;
+  std::uint32_t descriptor_length = 0;
+  std::uint64_t data_offset = 0;
+  std::uint64_t data_length = 0;
+};
+
+/// An open `.hrry` file: header, trailer, index and KV have been read and checked (04-file.md section
+/// 12, "O"); descriptors and data have not been touched.
+///
+/// A value that shares one open file; safe for concurrent use from any number of threads. Tensors keep
+/// the mapping alive, not the `File`.
+class HURRAY_EXPORT File {
+ public:
+  static Result<File> open(std::string path, const OpenOptions& options = {});
+
+  const std::string& path() const noexcept;
+  Mode mode() const noexcept;
+  std::uint64_t size_bytes() const noexcept;
+  const FileHeader& header() const noexcept;
+  const FileTrailer& trailer() const noexcept;
+  /// Without the entry that is ours (checksums).
+  const KeyValues& kv() const noexcept;
+  /// A checksum entry is there (its sums are checked by a later release).
+  bool has_checksums() const noexcept;
+
+  /// Entries in index order.
+  std::size_t size() const noexcept;
+  Entry entry(std::size_t i) const noexcept;
+  std::optional<std::size_t> find(std::string_view name) const noexcept;
+
+  /// The stored descriptor of entry `i`, declared alignments included; no data byte is touched.
+  Result<Descriptor> descriptor(std::size_t i) const;
+  /// The encoded bytes of that descriptor (for annotation).
+  Result<Bytes> descriptor_bytes(std::size_t i) const;
+  /// Entry `i` over the file's memory: the mapping, or own memory in mode `memory`.
+  Result<Tensor> tensor(std::size_t i) const;
+
+  /// The bytes that tensors share in the mapped modes; null owner in mode `memory`.
+  std::shared_ptr<Owner> mapping() const noexcept;
+
+ private:
+  struct State;
+  explicit File(std::shared_ptr<const State> state) noexcept;
+  std::shared_ptr<const State> state_;
+};
+
+/// Reads header, trailer and KV section only.
+HURRAY_EXPORT Result<KeyValues> load_kv(const std::string& path, const OpenOptions& options = {});
+
+/// `path` is a regular file on a local file system, so that mapping it is a good default
+/// (08-python-api.md section 19.3). False where it cannot be told.
+HURRAY_EXPORT bool is_local_file(const std::string& path) noexcept;
+
+/// What a file is that is not a `.hrry` file, in words for a person, with what to do (09 section 2);
+/// "" when its first bytes tell nothing. `head` are its first bytes (512 suffice), `size` its length.
+HURRAY_EXPORT std::string describe_foreign_file(std::span<const std::byte> head,
+                                                std::uint64_t size);
+
+}  // namespace hurray::io

@@ -1,0 +1,360 @@
+#include "hurray/io/file_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "buffer_source.hpp"
+#include "checksums.hpp"
+#include "container.hpp"
+#include "hurray/io/crc32c.hpp"
+#include "output.hpp"
+#include "patience.hpp"
+
+namespace hurray::io {
+
+namespace {
+
+/// What one call of the operating system takes at the most while sums are made: they read the bytes just
+/// after the system copied them, while they are in the cache.
+constexpr std::size_t bytes_per_call = std::size_t{256} << 10;
+
+constexpr std::array<std::byte, 4 * min_data_alignment> zeros{};
+
+hurray::Error invalid(std::string_view field, std::string_view what) noexcept {
+  return {.code = Errc::invalid_value, .origin = Origin::file, .field = field, .what = what};
+}
+
+template <class... Parts>
+Bytes encoded(const Parts&... run) {
+  Sizer sizer(Origin::file);
+  (run(sizer), ...);
+  Bytes bytes(static_cast<std::size_t>(sizer.position()));
+  Writer writer(bytes, Origin::file);
+  (run(writer), ...);
+  return bytes;
+}
+
+/// What is known of a tensor before its first byte is written.
+struct Plan {
+  std::vector<std::byte> descriptor;
+  Placement placement;
+  std::uint64_t next = 0;  ///< Where the next part starts.
+};
+
+}  // namespace
+
+struct FileWriter::State {
+  enum class Phase : std::uint8_t { open, failed, finished };
+
+  State(Output output_, const WriteOptions& options_)
+      : output(std::move(output_)),
+        options(options_),
+        patience(options_.interrupted),
+        question(patience.question()) {
+    header.flags = bit(FileFlag::has_index_crc32c);
+    if (options.key_values) header.flags |= bit(FileFlag::has_kv_metadata);
+    if (options.sorted_index) header.flags |= bit(FileFlag::sorted_index);
+    header.data_buffer_alignment = options.alignment;
+    header.tensor_count_hint = options.tensor_count.value_or(unknown_count);
+    const Bytes bytes = encoded([&](auto& io) { fields(header, io); });
+    std::ranges::copy(bytes, header_image.begin());
+    if (options.checksums) checksums.emplace(header_image);
+  }
+
+  Output output;
+  WriteOptions options;
+  Patience patience;
+  system::Interrupted question;
+  FileHeader header;
+  std::array<std::byte, header_bytes> header_image{};
+  std::optional<Checksums> checksums;
+  Phase phase = Phase::open;
+  std::uint64_t position = 0;
+  std::vector<Entry> entries;  ///< In the order of writing; their names are those of `names`.
+  std::set<std::string, std::less<>> names;
+  Scratch scratch;
+
+  std::array<std::span<const std::byte>, 64> parts;  ///< On their way out.
+  std::array<bool, 64> part_is_data{};               ///< Under a sum of its tensor.
+  std::size_t part_count = 0;
+  std::size_t part_bytes = 0;
+
+  Error about(const hurray::Error& error, std::string_view tensor = {},
+              std::string detail = {}) const {
+    return {error, output.path(), std::string(tensor), std::move(detail)};
+  }
+
+  Result<void> usable() const;
+  Result<Plan> plan(std::string_view name, const Descriptor& descriptor,
+                    std::span<const BufferSource> buffers) const;
+
+  Result<void> flush();
+  /// Bytes that are on their way until the next `flush`; `data` where they are of a data region.
+  Result<void> put(std::span<const std::byte> bytes, bool data = false);
+  Result<void> put_zeros_up_to(std::uint64_t end, bool data = false);
+  Result<void> put_tensor(const Plan& plan, std::span<const BufferSource> buffers);
+  Result<void> put_end(std::span<const std::byte> kv, std::span<const std::byte> index,
+                       const FileTrailer& trailer);
+
+  /// `result` of writing: its failure ends everything.
+  Result<void> settle(Result<void> result);
+};
+
+Result<void> FileWriter::State::usable() const {
+  if (phase == Phase::open) return {};
+  return about({.code = Errc::invalid_state, .origin = Origin::file,
+                .what = phase == Phase::finished
+                            ? "this writer is finished"
+                            : "an earlier write failed, and nothing was saved"});
+}
+
+Result<Plan> FileWriter::State::plan(std::string_view name, const Descriptor& descriptor,
+                                     std::span<const BufferSource> buffers) const {
+  if (auto open = usable(); !open) return open.error();
+  if (name.empty() || name.size() > max_name_bytes)
+    return about({.code = Errc::invalid_value, .origin = Origin::file, .expect = Expect::as_said,
+                  .field = "name", .what = "1 to 65535 bytes of UTF-8", .found = name.size()});
+  if (!is_utf8(name)) return about(invalid("name", "must be valid UTF-8"), name);
+  if (names.contains(name))
+    return about({.code = Errc::duplicate, .origin = Origin::file, .field = "name",
+                  .what = "another tensor of this file has this name"},
+                 name);
+  if (options.tensor_count && entries.size() >= *options.tensor_count)
+    return about({.code = Errc::inconsistent, .origin = Origin::file, .expect = Expect::at_most,
+                  .field = "tensor_count", .what = "tensors, as announced",
+                  .expected = *options.tensor_count, .found = entries.size() + 1},
+                 name);
+  if (buffers.size() != descriptor.buffers.size())
+    return about({.code = Errc::inconsistent, .origin = Origin::buffer,
+                  .expect = Expect::exactly, .field = "buffer_count",
+                  .what = "buffers, as the descriptor says",
+                  .expected = descriptor.buffers.size(), .found = buffers.size()},
+                 name);
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    if (buffers[i].size() != descriptor.buffers[i].byte_size)
+      return about({.code = Errc::inconsistent, .origin = Origin::buffer,
+                    .expect = Expect::exactly, .index = static_cast<std::uint32_t>(i),
+                    .field = "buffers[].byte_size", .what = "bytes, as the descriptor says",
+                    .expected = descriptor.buffers[i].byte_size, .found = buffers[i].size()},
+                   name);
+
+  auto bytes = encode(descriptor);
+  if (!bytes) return about(bytes.error(), name);
+  Plan plan;
+  plan.descriptor = *std::move(bytes);
+  const std::uint64_t behind = position + plan.descriptor.size();
+  const auto start =
+      checked_align_up<std::uint64_t>(behind, buffers.empty() ? part_alignment : options.alignment);
+  if (!start) return about(invalid("data_offset", "beyond the largest file"), name);
+  auto placement = place(descriptor.buffers, *start, options.alignment);
+  if (!placement) return about(placement.error(), name);
+  plan.placement = *std::move(placement);
+  plan.next = *checked_align_up<std::uint64_t>(plan.placement.data_end(), part_alignment);
+  return plan;
+}
+
+Result<void> FileWriter::State::flush() {
+  auto written = output.write(std::span(parts).first(part_count), question);
+  const std::size_t count = std::exchange(part_count, 0);
+  part_bytes = 0;
+  if (!written) return written;
+  if (checksums)
+    for (std::size_t i = 0; i < count; ++i)
+      if (part_is_data[i]) checksums->add(parts[i]);
+  if (patience.ended()) return system::to_error(system::stopped(), Origin::file, output.path());
+  return {};
+}
+
+Result<void> FileWriter::State::put(std::span<const std::byte> bytes, bool data) {
+  while (!bytes.empty()) {
+    const std::size_t size =
+        data && checksums ? std::min(bytes.size(), bytes_per_call - part_bytes) : bytes.size();
+    parts[part_count] = bytes.first(size);
+    part_is_data[part_count++] = data;
+    part_bytes += size;
+    position += size;
+    bytes = bytes.subspan(size);
+    if (part_count == parts.size() || part_bytes >= bytes_per_call)
+      if (auto done = flush(); !done) return done;
+  }
+  return {};
+}
+
+Result<void> FileWriter::State::put_zeros_up_to(std::uint64_t end, bool data) {
+  while (position < end) {
+    const auto size = std::min<std::uint64_t>(end - position, zeros.size());
+    if (auto done = put(std::span(zeros).first(static_cast<std::size_t>(size)), data); !done)
+      return done;
+  }
+  return {};
+}
+
+Result<void> FileWriter::State::put_tensor(const Plan& plan,
+                                           std::span<const BufferSource> buffers) {
+  if (auto done = put(plan.descriptor); !done) return done;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (auto done = put_zeros_up_to(plan.placement.buffers[i], i != 0); !done) return done;
+    auto done = scratch.for_each_piece(buffers[i], [&](std::span<const std::byte> piece) {
+      auto taken = put(piece, true);
+      // A converted piece makes room for the next one.
+      if (taken && buffers[i].converted() && part_count != 0) taken = flush();
+      return taken;
+    });
+    if (!done) return done;
+  }
+  if (auto done = put_zeros_up_to(plan.next); !done) return done;
+  if (auto done = flush(); !done) return done;
+  if (checksums) checksums->end();
+  return {};
+}
+
+Result<void> FileWriter::State::put_end(std::span<const std::byte> kv,
+                                        std::span<const std::byte> index,
+                                        const FileTrailer& trailer) {
+  const Bytes end = encoded(
+      [&](auto& io) { fields(trailer, io, header, trailer.index_offset + trailer.index_length); });
+  if (auto done = put(kv); !done) return done;
+  if (auto done = put_zeros_up_to(trailer.index_offset); !done) return done;
+  if (auto done = put(index); !done) return done;
+  if (auto done = put(end); !done) return done;
+  return flush();
+}
+
+Result<void> FileWriter::State::settle(Result<void> result) {
+  if (!result) {
+    phase = Phase::failed;
+    output.abandon();
+  }
+  return result;
+}
+
+FileWriter::FileWriter(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+FileWriter::FileWriter(FileWriter&&) noexcept = default;
+FileWriter& FileWriter::operator=(FileWriter&&) noexcept = default;
+FileWriter::~FileWriter() = default;
+
+template <class Open>
+Result<FileWriter> FileWriter::start(const WriteOptions& options, std::string_view path, Open open) {
+  return contain(Origin::file, [&]() -> Result<FileWriter> {
+    const auto refuse = [&](const hurray::Error& error) {
+      return Error(error, std::string(path));
+    };
+    if (!is_data_alignment(options.alignment))
+      return refuse({.code = Errc::invalid_value, .origin = Origin::file,
+                     .expect = Expect::as_said, .field = "alignment",
+                     .what = "a power of two from 4096 to 2097152", .found = options.alignment});
+    if (options.checksums && !options.key_values)
+      return refuse(invalid("checksums", "are kept in the KV section; ask for both or for neither"));
+    Result<Output> output = open();
+    if (!output) return std::move(output).error();
+    FileWriter writer(std::make_unique<State>(*std::move(output), options));
+    // On its way with the first tensor: a refusal leaves nothing in a pipe.
+    State& state = *writer.state_;
+    if (auto begun = state.put(state.header_image); !begun) return std::move(begun).error();
+    return writer;
+  });
+}
+
+Result<FileWriter> FileWriter::create(std::string path, const WriteOptions& options) {
+  return start(options, path,
+               [&] { return Output::create(path, Origin::file, options.expected_bytes); });
+}
+
+Result<FileWriter> FileWriter::over(int descriptor, const WriteOptions& options) {
+  return start(options, {}, [&] { return Output::over(descriptor, Origin::file); });
+}
+
+Result<void> FileWriter::check(std::string_view name, const Descriptor& descriptor,
+                               std::span<const BufferSource> buffers) const {
+  return contain(Origin::file, [&]() -> Result<void> {
+    auto plan = state_->plan(name, descriptor, buffers);
+    if (!plan) return std::move(plan).error();
+    return {};
+  });
+}
+
+Result<void> FileWriter::write(std::string_view name, const Descriptor& descriptor,
+                               std::span<const BufferSource> buffers) {
+  return contain(Origin::file, [&]() -> Result<void> {
+    State& state = *state_;
+    auto plan = state.plan(name, descriptor, buffers);
+    if (!plan) return std::move(plan).error();
+
+    // Whatever takes memory comes before the first byte.
+    for (const BufferSource& buffer : buffers)
+      if (auto ready = state.scratch.prepare(buffer); !ready)
+        return state.about(ready.error(), name);
+    if (state.entries.size() == state.entries.capacity())
+      state.entries.reserve(std::max<std::size_t>(16, 2 * state.entries.size()));
+    if (state.checksums) state.checksums->reserve(plan->placement.data_length);
+    const auto kept = state.names.emplace(name).first;
+    if (state.checksums) state.checksums->begin(plan->descriptor, plan->placement.data_length);
+    state.entries.push_back(
+        {*kept, state.position, static_cast<std::uint32_t>(plan->descriptor.size()),
+         plan->placement.data_offset, plan->placement.data_length});
+
+    auto written = state.settle(state.put_tensor(*plan, buffers));
+    if (!written) {
+      Error error = std::move(written).error();
+      error.tensor = name;
+      return error;
+    }
+    return {};
+  });
+}
+
+Result<void> FileWriter::finish(const KeyValues& kv) {
+  return contain(Origin::file, [&]() -> Result<void> {
+    State& state = *state_;
+    if (auto open = state.usable(); !open) return open;
+    const auto& options = state.options;
+    if (options.tensor_count && *options.tensor_count != state.entries.size())
+      return state.about({.code = Errc::inconsistent, .origin = Origin::file,
+                          .expect = Expect::exactly, .field = "tensor_count",
+                          .what = "tensors, as announced", .expected = *options.tensor_count,
+                          .found = state.entries.size()});
+    if (!options.key_values && !kv.empty())
+      return state.about(invalid("kv", "this writer was opened without a KV section"));
+
+    std::vector<Entry> entries = state.entries;
+    if (options.sorted_index) std::ranges::sort(entries, {}, &Entry::name);
+    const Bytes index = encoded([&](auto& io) {
+      io("index_entry_count", static_cast<std::uint64_t>(entries.size()));
+      for (std::size_t i = 0; i < entries.size(); ++i) fields(entries[i], io, i, state.header);
+    });
+
+    Bytes section;
+    FileTrailer trailer;
+    trailer.index_offset = state.position;
+    if (options.key_values) {
+      auto encoded_kv = encode_kv(kv);
+      if (!encoded_kv) {
+        Error error = std::move(encoded_kv).error();
+        error.path = state.output.path();
+        return error;
+      }
+      section = *std::move(encoded_kv);
+      if (state.checksums)
+        if (auto added = state.checksums->append_to(section, index); !added) return added;
+      trailer.kv_offset = state.position;
+      trailer.kv_length = static_cast<std::uint32_t>(section.size());
+      trailer.index_offset =
+          *checked_align_up<std::uint64_t>(state.position + section.size(), part_alignment);
+    }
+    trailer.index_length = index.size();
+    trailer.index_crc32c = crc32c(index);
+
+    auto written = state.settle(state.put_end(section, index, trailer));
+    if (!written) return written;
+    written = state.settle(state.output.commit(options.sync));
+    if (written) state.phase = State::Phase::finished;
+    return written;
+  });
+}
+
+}  // namespace hurray::io

@@ -1,0 +1,316 @@
+#include "index.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
+#include <ranges>
+#include <utility>
+
+#include "hurray/io/crc32c.hpp"
+
+namespace hurray::io {
+
+namespace {
+
+/// Reads entries that have been judged.
+class Trusting : public Reader {
+ public:
+  static constexpr bool checks = false;
+  using Reader::Reader;
+  void check(bool, const hurray::Error&) noexcept {}
+};
+
+constexpr std::uint64_t max_entries = std::numeric_limits<std::uint32_t>::max();
+
+std::uint32_t hash(std::string_view name) noexcept {
+  const std::uint64_t wide = std::hash<std::string_view>{}(name);
+  return static_cast<std::uint32_t>(wide ^ wide >> 32);
+}
+constexpr std::uint32_t hash_of(std::uint64_t slot) noexcept {
+  return static_cast<std::uint32_t>(slot >> 32);
+}
+constexpr std::uint32_t entry_of(std::uint64_t slot) noexcept {
+  return static_cast<std::uint32_t>(slot);
+}
+
+/// First by the highest bits, which spread names evenly; then each small rest. Names made to collide
+/// cost what sorting costs, no more.
+void sort_slots(std::vector<std::uint64_t>& slots) {
+  const std::size_t buckets = std::bit_ceil(slots.size());
+  const int shift = 64 - std::countr_zero(buckets);
+  const auto bucket = [&](std::uint64_t slot) {
+    return shift == 64 ? std::size_t{0} : static_cast<std::size_t>(slot >> shift);
+  };
+  std::vector<std::uint32_t> ends(buckets + 1);
+  for (const std::uint64_t slot : slots) ++ends[bucket(slot) + 1];
+  for (std::size_t i = 1; i <= buckets; ++i) ends[i] += ends[i - 1];
+  std::vector<std::uint64_t> spread(slots.size());
+  for (const std::uint64_t slot : slots) spread[ends[bucket(slot)]++] = slot;
+  for (auto first = spread.begin(); first != spread.end();) {
+    const auto last = spread.begin() + ends[bucket(*first)];
+    std::sort(first, last);
+    first = last;
+  }
+  slots = std::move(spread);
+}
+
+/// The bytes that one tensor takes.
+struct Span {
+  std::uint64_t start = 0;
+  std::uint64_t end = 0;
+  std::uint32_t entry = 0;
+};
+
+Span span_of(const Entry& entry, std::size_t i) noexcept {
+  return {entry.descriptor_offset,
+          entry.data_length != 0 ? entry.data_offset + entry.data_length
+                                 : entry.descriptor_offset + entry.descriptor_length,
+          static_cast<std::uint32_t>(i)};
+}
+
+hurray::Error overlap(const Span& before, const Span& span) noexcept {
+  return {.code = Errc::inconsistent, .origin = Origin::file, .expect = Expect::at_least,
+          .index = span.entry, .field = "index[].descriptor_offset",
+          .what = "where the tensor before it ends", .expected = before.end,
+          .found = span.start};
+}
+
+}  // namespace
+
+/// Takes entries out of the bytes that are there so far.
+class Index::Parser {
+ public:
+  Parser(Index& index, const Ends& ends, const OpenOptions& options) noexcept
+      : index_(index),
+        header_(ends.header),
+        trailer_(ends.trailer),
+        max_tensors_(std::min(options.max_tensors, max_entries)) {}
+
+  /// The entry that a failure speaks of, empty for none.
+  std::string_view guilty() const noexcept { return guilty_; }
+
+  hurray::Result<void> step(std::span<const std::byte> bytes) {
+    const bool whole = bytes.size() == trailer_.index_length;
+    crc_ = crc32c(bytes.subspan(summed_), crc_);
+    summed_ = bytes.size();
+    if (whole && has(header_, FileFlag::has_index_crc32c) && crc_ != trailer_.index_crc32c)
+      return hurray::Error{.code = Errc::checksum_mismatch, .origin = Origin::file,
+                           .expect = Expect::exactly, .field = "index_crc32c",
+                           .what = "from the bytes of the index", .offset = trailer_.index_offset,
+                           .expected = trailer_.index_crc32c, .found = crc_};
+
+    Reader io(bytes.subspan(position_), Origin::file, trailer_.index_offset + position_);
+    if (position_ == 0) begin(io, bytes.size());
+    while (io.ok() && index_.starts_.size() < count_) {
+      const auto left = bytes.last(io.left());
+      if (!whole && (left.size() < 2 ||
+                     left.size() < smallest_index_entry - 1 +
+                                       hurray::detail::load<std::uint16_t>(left.data())))
+        break;  // the rest comes with the next step
+      one(io, bytes.size() - left.size());
+    }
+    if (whole && io.ok() && !newer(header_))
+      io.check(io.left() == 0, {.code = Errc::length_mismatch, .expect = Expect::exactly,
+                                .field = "index_length", .what = "bytes after the last entry",
+                                .offset = io.position(), .expected = 0, .found = io.left()});
+    if (!io.ok()) return io.error();
+    position_ = bytes.size() - io.left();
+    if (!whole) return {};
+    return spans();
+  }
+
+ private:
+  void begin(Reader& io, std::size_t present) {
+    std::uint64_t count = 0;
+    io("index_entry_count", count);
+    io.check(count <= (trailer_.index_length - index_count_bytes) / smallest_index_entry,
+             {.code = Errc::truncated, .expect = Expect::at_most, .field = "index_entry_count",
+              .what = "entries in so many bytes",
+              .expected = (trailer_.index_length - index_count_bytes) / smallest_index_entry,
+              .found = count});
+    io.check(count <= max_tensors_,
+             {.code = Errc::limit_exceeded, .expect = Expect::at_most, .field = "max_tensors",
+              .expected = max_tensors_, .found = count});
+    if (!io.ok()) return;
+    count_ = static_cast<std::size_t>(count);
+    index_.starts_.reserve(std::min(count_, present / smallest_index_entry));
+  }
+
+  void one(Reader& io, std::size_t start) {
+    const std::size_t i = index_.starts_.size();
+    Entry entry;
+    const std::uint64_t at = io.position();
+    fields(entry, io, i, header_);
+    if (!io.ok()) {
+      guilty_ = entry.name;
+      return;
+    }
+    region(io, entry, i, at + 2 + entry.name.size());
+
+    if (i != 0 && !(last_name_ < entry.name)) {
+      index_.ascending_ = false;
+      io.check(!has(header_, FileFlag::sorted_index),
+               {.code = last_name_ == entry.name ? Errc::duplicate : Errc::inconsistent,
+                .index = static_cast<std::uint32_t>(i), .field = "index[].name",
+                .what = "the header promises names in ascending order", .offset = at + 2});
+    }
+    last_name_ = entry.name;
+
+    const Span span = span_of(entry, i);
+    if (i == 0 || span.start < lowest_) lowest_ = span.start;
+    if (i != 0 && span.start < last_.end) in_order_ = false;
+    last_ = span;
+    if (!io.ok()) guilty_ = entry.name;
+    index_.starts_.push_back(start);
+  }
+
+  /// Rows 16 and 17, as far as they are not in the list of fields.
+  void region(Reader& io, const Entry& entry, std::size_t i, std::uint64_t at) const noexcept {
+    const auto index = static_cast<std::uint32_t>(i);
+    const std::uint64_t end = region_end(trailer_);
+    io.check(entry.descriptor_offset >= header_.first_descriptor_offset,
+             {.code = Errc::out_of_bounds, .expect = Expect::at_least, .index = index,
+              .field = "index[].descriptor_offset", .offset = at,
+              .expected = header_.first_descriptor_offset, .found = entry.descriptor_offset});
+    io.check(entry.descriptor_offset <= end,
+             {.code = Errc::out_of_bounds, .expect = Expect::at_most, .index = index,
+              .field = "index[].descriptor_offset", .offset = at, .expected = end,
+              .found = entry.descriptor_offset});
+    io.check(entry.descriptor_length <= end - entry.descriptor_offset,
+             {.code = Errc::out_of_bounds, .expect = Expect::at_most, .index = index,
+              .field = "index[].descriptor_length", .offset = at + 8,
+              .expected = end - entry.descriptor_offset, .found = entry.descriptor_length});
+    io.check(entry.data_offset >= entry.descriptor_offset + entry.descriptor_length,
+             {.code = Errc::out_of_bounds, .expect = Expect::at_least, .index = index,
+              .field = "index[].data_offset", .offset = at + 12,
+              .expected = entry.descriptor_offset + entry.descriptor_length,
+              .found = entry.data_offset});
+    io.check(entry.data_offset <= end,
+             {.code = Errc::out_of_bounds, .expect = Expect::at_most, .index = index,
+              .field = "index[].data_offset", .offset = at + 12, .expected = end,
+              .found = entry.data_offset});
+    io.check(entry.data_length <= end - entry.data_offset,
+             {.code = Errc::out_of_bounds, .expect = Expect::at_most, .index = index,
+              .field = "index[].data_length", .offset = at + 20,
+              .expected = end - entry.data_offset, .found = entry.data_length});
+  }
+
+  /// Rows 18 and 19, once all entries are known.
+  hurray::Result<void> spans() {
+    if (!in_order_) {
+      std::vector<Span> spans;
+      spans.reserve(index_.size());
+      for (std::size_t i = 0; i < index_.size(); ++i)
+        spans.push_back(span_of(index_.entry(i), i));
+      std::ranges::sort(spans, {}, [](const Span& s) { return std::pair(s.start, s.entry); });
+      for (std::size_t i = 1; i < spans.size(); ++i)
+        if (spans[i].start < spans[i - 1].end) {
+          guilty_ = index_.name(spans[i].entry);
+          return overlap(spans[i - 1], spans[i]);
+        }
+    }
+    if (index_.size() != 0 && lowest_ != header_.first_descriptor_offset)
+      return hurray::Error{.code = Errc::inconsistent, .origin = Origin::file,
+                           .expect = Expect::exactly, .field = "first_descriptor_offset",
+                           .what = "where the first tensor starts", .offset = 20,
+                           .expected = lowest_, .found = header_.first_descriptor_offset};
+    return {};
+  }
+
+  Index& index_;
+  const FileHeader& header_;
+  const FileTrailer& trailer_;
+  std::uint64_t max_tensors_;
+  std::size_t count_ = 0;
+  std::size_t position_ = 0;
+  std::size_t summed_ = 0;
+  std::uint32_t crc_ = 0;
+  std::string_view last_name_;
+  std::string_view guilty_;
+  Span last_;
+  std::uint64_t lowest_ = 0;
+  bool in_order_ = true;
+};
+
+Result<Index> Index::read(const Source& source, const Ends& ends, const OpenOptions& options) {
+  Index index;
+  index.header_ = ends.header;
+  Parser parser(index, ends, options);
+  auto bytes = source.read_in_steps(
+      "index", ends.trailer.index_offset, ends.trailer.index_length,
+      [&](std::span<const std::byte> so_far) -> Result<void> {
+        index.bytes_ = Buffer::borrow(const_cast<std::byte*>(so_far.data()), so_far.size(),
+                                      std::shared_ptr<Owner>(), true);
+        if (auto parsed = parser.step(so_far); !parsed)
+          return source.about(parsed.error(), parser.guilty());
+        return {};
+      });
+  if (!bytes) return std::move(bytes).error();
+  index.bytes_ = *std::move(bytes);
+  if (!index.ascending_)
+    if (auto unique = index.order_names(); !unique)
+      return source.about(unique.error(), index.name(unique.error().index));
+  return index;
+}
+
+hurray::Result<void> Index::order_names() {
+  by_name_.reserve(size());
+  for (std::size_t i = 0; i < size(); ++i)
+    by_name_.push_back(static_cast<std::uint64_t>(hash(name(i))) << 32 | i);
+  sort_slots(by_name_);
+  const auto slot_name = [&](std::uint64_t slot) { return name(entry_of(slot)); };
+  for (auto first = by_name_.begin(); first != by_name_.end();) {
+    const auto last = std::find_if(first, by_name_.end(), [&](std::uint64_t slot) {
+      return hash_of(slot) != hash_of(*first);
+    });
+    if (last - first > 1) {
+      std::sort(first, last, [&](std::uint64_t a, std::uint64_t b) {
+        const int order = slot_name(a).compare(slot_name(b));
+        return order != 0 ? order < 0 : a < b;
+      });
+      const auto twice = std::adjacent_find(first, last, [&](std::uint64_t a, std::uint64_t b) {
+        return slot_name(a) == slot_name(b);
+      });
+      if (twice != last)
+        return hurray::Error{.code = Errc::duplicate, .origin = Origin::file,
+                             .index = entry_of(*std::next(twice)), .field = "index[].name",
+                             .what = "names are unique"};
+    }
+    first = last;
+  }
+  return {};
+}
+
+std::string_view Index::name(std::size_t i) const noexcept {
+  const std::byte* start = bytes_.data() + starts_[i];
+  return {reinterpret_cast<const char*>(start) + 2, hurray::detail::load<std::uint16_t>(start)};
+}
+
+Entry Index::entry(std::size_t i) const noexcept {
+  Trusting io(bytes_.bytes().subspan(starts_[i]), Origin::file);
+  Entry entry;
+  fields(entry, io, i, header_);
+  return entry;
+}
+
+std::optional<std::size_t> Index::find(std::string_view wanted) const noexcept {
+  if (ascending_) {
+    const auto all = std::views::iota(std::size_t{0}, size());
+    const auto found =
+        std::ranges::lower_bound(all, wanted, {}, [&](std::size_t i) { return name(i); });
+    if (found == all.end() || name(*found) != wanted) return std::nullopt;
+    return *found;
+  }
+  const std::uint32_t key = hash(wanted);
+  const auto found = std::ranges::lower_bound(
+      by_name_, std::pair(key, wanted), std::less<>{}, [&](std::uint64_t slot) {
+        // A name is only looked at where the hash leaves the order open.
+        return std::pair(hash_of(slot), hash_of(slot) == key ? name(entry_of(slot)) : wanted);
+      });
+  if (found == by_name_.end() || hash_of(*found) != key || name(entry_of(*found)) != wanted)
+    return std::nullopt;
+  return entry_of(*found);
+}
+
+}  // namespace hurray::io

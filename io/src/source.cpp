@@ -1,0 +1,162 @@
+#include "source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "key_values.hpp"
+
+namespace hurray::io {
+
+namespace {
+
+constexpr std::size_t spool_step = std::size_t{1} << 20;
+/// Of a file's first bytes, enough to tell what it is.
+constexpr std::size_t head_bytes = 512;
+
+hurray::Error over_limit(std::string_view option, std::uint64_t limit,
+                         std::uint64_t found) noexcept {
+  return {.code = Errc::limit_exceeded, .origin = Origin::file, .expect = Expect::at_most,
+          .field = option, .expected = limit, .found = found};
+}
+
+/// All that comes out of `input`, at most `limit` bytes, and how much that is.
+Result<std::pair<system::Handle, std::uint64_t>> spool(const system::Handle& input,
+                                                       const std::string& path,
+                                                       std::uint64_t limit) {
+  const auto failed = [&](const system::Failure& failure) {
+    return system::to_error(failure, Origin::file, path);
+  };
+  auto kept = system::anonymous_file();
+  if (!kept) return failed(kept.error());
+  auto piece = Buffer::allocate(spool_step);
+  if (!piece) return Error(piece.error(), path);
+  for (std::uint64_t total = 0;;) {
+    const auto count = system::read_some(input.number(), piece->bytes());
+    if (!count) return failed(count.error());
+    if (*count == 0) return std::pair(*std::move(kept), total);
+    total += *count;
+    if (total > limit) return Error(over_limit("max_spool_bytes", limit, total), path);
+    const std::span<const std::byte> part = piece->bytes().first(*count);
+    if (auto written = system::write_all(kept->number(), {&part, 1}); !written)
+      return failed(written.error());
+  }
+}
+
+}  // namespace
+
+Result<Source> Source::open(std::string path, const OpenOptions& options) {
+  const auto failed = [&](const system::Failure& failure) {
+    return system::to_error(failure, Origin::file, path);
+  };
+  const auto named = system::status(path);  // opening a pipe would wait for its other end
+  if (!named) return failed(named.error());
+  if (*named && (*named)->kind == system::Kind::folder)
+    return failed({.number = EISDIR, .call = "open"});
+  const auto mapped_pipe = [&](system::Kind kind) {
+    return kind != system::Kind::regular && options.mode != Mode::memory;
+  };
+  const auto refuse = [&] {
+    return Error({.code = Errc::unsupported, .origin = Origin::file,
+                  .what = "a pipe or device cannot be mapped"},
+                 path, {}, "open it with mode=\"memory\"");
+  };
+  if (*named && mapped_pipe((*named)->kind)) return refuse();
+
+  auto handle = system::open_to_read(path);
+  if (!handle) return failed(handle.error());
+  const auto status = system::status(handle->number());
+  if (!status) return failed(status.error());
+  if (mapped_pipe(status->kind)) return refuse();
+  if (status->kind == system::Kind::regular)
+    return Source(*std::move(handle), std::move(path), status->size);
+  auto kept = spool(*handle, path, options.max_spool_bytes);
+  if (!kept) return std::move(kept).error();
+  return Source(std::move(kept->first), std::move(path), kept->second);
+}
+
+Result<void> Source::read(std::string_view field, std::span<std::byte> into,
+                          std::uint64_t offset) const {
+  const auto count = system::read_at(descriptor(), into, offset);
+  if (!count) return system::to_error(count.error(), Origin::file, path_);
+  if (*count == into.size()) return {};
+  return about({.code = Errc::truncated, .origin = Origin::file, .expect = Expect::exactly,
+                .field = field, .what = "bytes", .offset = offset, .expected = into.size(),
+                .found = *count},
+               {}, "the file was cut while it was open");
+}
+
+Result<Ends> read_ends(const Source& source, const OpenOptions& options) {
+  std::array<std::byte, head_bytes> head{};
+  const auto start = std::span(head).first(
+      static_cast<std::size_t>(std::min<std::uint64_t>(source.size(), head.size())));
+  if (auto ok = source.read("header", start, 0); !ok) return ok.error();
+
+  const std::size_t seen = std::min(start.size(), file_magic.size());
+  if (seen == 0 || !std::ranges::equal(start.first(seen), std::span(file_magic).first(seen))) {
+    std::string is = describe_foreign_file(start, source.size());
+    return source.about({.code = Errc::invalid_magic, .origin = Origin::file, .field = "magic",
+                         .what = "this is no .hrry file", .offset = 0},
+                        {}, is.empty() ? std::string("a .hrry file begins with HRRYFILE")
+                                       : "it is " + is);
+  }
+  if (source.size() < smallest_file)
+    return source.about({.code = Errc::truncated, .origin = Origin::file,
+                         .expect = Expect::at_least, .field = "file_size", .what = "bytes",
+                         .expected = smallest_file, .found = source.size()},
+                        {}, "unfinished download or write?");
+  if (source.size() > max_file_bytes)
+    return source.about({.code = Errc::overflow, .origin = Origin::file,
+                         .expect = Expect::at_most, .field = "file_size", .what = "bytes",
+                         .expected = max_file_bytes, .found = source.size()});
+
+  Ends ends;
+  Reader header(start.first(header_bytes), Origin::file);
+  fields(ends.header, header);
+  if (!header.ok()) return source.about(header.error());
+
+  const std::uint64_t end = source.size() - trailer_bytes;
+  std::array<std::byte, trailer_bytes> raw{};
+  if (auto ok = source.read("trailer", raw, end); !ok) return ok.error();
+  if (!std::ranges::equal(std::span(raw).last(magic.size()), magic))
+    return source.about({.code = Errc::truncated, .origin = Origin::file,
+                         .field = "trailer_magic"},
+                        {}, "ends at byte " + std::to_string(source.size()) +
+                                " without a trailer; unfinished download or write?");
+  Reader trailer(raw, Origin::file, end);
+  fields(ends.trailer, trailer, ends.header, end);
+  if (!trailer.ok()) return source.about(trailer.error());
+
+  if (ends.trailer.index_length > options.max_index_bytes)
+    return source.about(
+        over_limit("max_index_bytes", options.max_index_bytes, ends.trailer.index_length));
+  if (ends.trailer.kv_length > options.max_kv_bytes)
+    return source.about(over_limit("max_kv_bytes", options.max_kv_bytes, ends.trailer.kv_length));
+  return ends;
+}
+
+Result<KvContents> read_kv(const Source& source, const Ends& ends) {
+  const FileTrailer& trailer = ends.trailer;
+  KvContents contents;
+  if (trailer.kv_length == 0) return contents;
+  const auto parse = [&](std::span<const std::byte> bytes) -> Result<void> {
+    const bool whole = bytes.size() == trailer.kv_length;
+    auto section = split_kv(bytes, trailer.kv_offset, newer(ends.header));
+    if (!section) {
+      // A part of it may only be cut short.
+      if (!whole && section.error().code == Errc::truncated) return {};
+      Error error = std::move(section).error();
+      error.path = source.path();
+      return error;
+    }
+    if (!whole) return {};
+    contents.entries = std::move(section->entries);
+    contents.has_checksums = !section->checksums.empty();
+    return {};
+  };
+  auto bytes = source.read_in_steps("kv", trailer.kv_offset, trailer.kv_length, parse);
+  if (!bytes) return std::move(bytes).error();
+  return contents;
+}
+
+}  // namespace hurray::io

@@ -1,0 +1,146 @@
+// Fails the n-th allocation of saving and opening files, for every n, until the call succeeds.
+#include <gtest/gtest.h>
+
+#include "../../../core/tests/fail_everywhere.hpp"
+#include "file_support.hpp"
+
+namespace hurray::io {
+namespace {
+
+using hurray::testing::fail_everywhere;
+
+/// What the test itself does must not fail.
+class Undisturbed {
+ public:
+  Undisturbed() : kept_(std::exchange(fail_after, -1)) {}
+  Undisturbed(const Undisturbed&) = delete;
+  Undisturbed& operator=(const Undisturbed&) = delete;
+  ~Undisturbed() { fail_after = kept_; }
+
+ private:
+  long kept_;
+};
+
+std::string argument(const std::string& text) {
+  const Undisturbed undisturbed;
+  return text;
+}
+
+/// Rank 9, so that a part of the descriptor has a block of its own.
+Descriptor oversized(std::uint64_t count) {
+  Descriptor descriptor = dense(DType::uint8, {1, 1, 1, 1, 1, 1, 1, 1, 1}, count);
+  descriptor.shape[8] = count;
+  return descriptor;
+}
+
+TEST(FileAllocation, SavingLeavesTheOldFileOrTheNew) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a file name longer than a short string.hrry";
+  const std::string name = "a name that is longer than a short string holds";
+  const Bytes bytes(1000, std::byte{7});
+  ArraySource array;
+  array.origin = bytes.data() + 999;
+  array.shape = {1000};
+  array.strides = {-1};
+  const BufferSource straight(bytes);
+  const BufferSource converted(array);
+  const Descriptor descriptor = oversized(1000);
+  const KeyValues kv = {{"a key that is longer than a short string holds", std::string(100, 's')}};
+  write_bytes(path, Bytes(3));
+  for (const bool checksums : {false, true}) {
+    WriteOptions options = plain();
+    options.checksums = checksums;
+    const long n = fail_everywhere([&]() -> Result<void> {
+      const auto save = [&]() -> Result<void> {
+        auto writer = FileWriter::create(argument(path), options);
+        if (!writer) return writer.error();
+        if (auto ok = writer->write(name, descriptor, {&straight, 1}); !ok) return ok;
+        if (auto ok = writer->write("b", descriptor, {&converted, 1}); !ok) return ok;
+        return writer->finish(kv);
+      };
+      auto saved = save();
+      const Undisturbed undisturbed;
+      EXPECT_EQ(folder.names().size(), 1u);
+      EXPECT_EQ(std::filesystem::file_size(path) == 3, !saved);
+      return saved;
+    });
+    EXPECT_GT(n, 20);
+    EXPECT_EQ(failure(File::open(path)), "");
+    write_bytes(path, Bytes(3));
+  }
+}
+
+/// A failure before the first byte is a refusal: the same call succeeds later, and the file is whole.
+TEST(FileAllocation, AWriterMayGoOn) {
+  const TemporaryFolder folder;
+  WriteOptions options;
+  options.sync = false;
+  auto writer = create(folder / "a.hrry", options);
+  const Bytes bytes(3u << 20, std::byte{7});
+  const BufferSource source(bytes);
+  const Descriptor descriptor = oversized(bytes.size());
+  for (const std::string name : {"a name that is longer than a short string holds", "b", "c"})
+    fail_everywhere([&] { return writer.write(name, descriptor, {&source, 1}); });
+  fail_everywhere([&]() -> Result<void> {
+    auto checked = writer.check("d", descriptor, {&source, 1});
+    if (!checked) return checked;
+    return writer.write("d", descriptor, {&source, 1});
+  });
+  ASSERT_EQ(failure(writer.finish()), "");
+  auto again = create(folder / "b.hrry", options);
+  for (const std::string name : {"a name that is longer than a short string holds", "b", "c", "d"})
+    ASSERT_TRUE(again.write(name, descriptor, {&source, 1}));
+  ASSERT_TRUE(again.finish());
+  EXPECT_EQ(read_bytes(folder / "a.hrry"), read_bytes(folder / "b.hrry"));
+}
+
+TEST(FileAllocation, OpeningAndReading) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a file name longer than a short string.hrry";
+  auto writer = create(path);
+  const Bytes bytes(5000, std::byte{7});
+  const BufferSource source(bytes);
+  for (const std::string name : {"b: a name that is longer than a short string", "a"})
+    ASSERT_TRUE(writer.write(name, oversized(bytes.size()), {&source, 1}));
+  ASSERT_TRUE(writer.finish({{"a key that is longer than a short string", std::string(100, 's')}}));
+  for (const ModeInfo& mode : modes) {
+    OpenOptions options;
+    options.mode = mode.tag;
+    EXPECT_GT(fail_everywhere([&] { return File::open(argument(path), options); }), 5) << mode.name;
+    const auto file = File::open(path, options);
+    ASSERT_TRUE(file);
+    EXPECT_GT(fail_everywhere([&] { return file->descriptor_bytes(0); }), 0);
+    EXPECT_GT(fail_everywhere([&] { return file->descriptor(1); }), 0);
+    EXPECT_GT(fail_everywhere([&] { return file->tensor(1); }), 1);
+    const auto tensor = *file->tensor(0);
+    fail_everywhere([&] { return tensor.buffer(0).make_writable(); });
+    allocations = 0;
+    EXPECT_EQ(file->find("a"), 1u);
+    EXPECT_EQ(file->entry(1).name, "a");
+    EXPECT_EQ(allocations, 0);
+  }
+  EXPECT_GT(fail_everywhere([&] { return load_kv(path); }), 3);
+}
+
+/// An entry costs a few bytes, and nothing is taken from a declared count.
+TEST(FileAllocation, OpeningTakesFewBlocks) {
+  const TemporaryFolder folder;
+  auto writer = create(folder / "a.hrry", plain());
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_TRUE(write(writer, std::to_string(1000 - i), dense(DType::uint8, {0}, 0), {Bytes()}));
+  ASSERT_TRUE(writer.finish());
+  allocations = 0;
+  const auto file = File::open(folder / "a.hrry");
+  EXPECT_LT(allocations, 20);
+  ASSERT_TRUE(file);
+  Image image{read_bytes(folder / "a.hrry")};
+  image.set<std::uint64_t>(image.index(), ~std::uint64_t{0});
+  image.sum();
+  write_bytes(folder / "a.hrry", image.bytes);
+  allocations = 0;
+  EXPECT_EQ(error_of(File::open(folder / "a.hrry")).field, "index_entry_count");
+  EXPECT_LT(allocations, 20);
+}
+
+}  // namespace
+}  // namespace hurray::io
