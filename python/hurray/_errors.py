@@ -1,0 +1,86 @@
+"""The exceptions of `hurray` and the private classes that serve two contracts at once.
+
+All of them pickle. `FileError` and `StreamError` carry `errno`, `strerror` and `filename` when an
+operating-system error is behind them.
+"""
+
+import builtins as _builtins
+
+__all__ = [
+    "BufferError",
+    "CopyRequiredError",
+    "FileError",
+    "InternalError",
+    "InvalidDescriptorError",
+    "StreamError",
+    "UnsupportedError",
+]
+
+
+class InvalidDescriptorError(ValueError):
+    """Metadata are malformed or contradict each other."""
+
+    __module__ = "hurray"
+
+
+class BufferError(ValueError):
+    """A buffer is missing, too small or not bytes-like, or its placement is impossible.
+
+    Not a subclass of the built-in `BufferError`.
+    """
+
+    __module__ = "hurray"
+
+
+class CopyRequiredError(ValueError):
+    """`copy=False` was asked for, and only a copy could satisfy the call."""
+
+    __module__ = "hurray"
+
+
+class UnsupportedError(NotImplementedError):
+    """Valid, but it cannot be represented or done here."""
+
+    __module__ = "hurray"
+
+
+class InternalError(RuntimeError):
+    """A contained fault of the library."""
+
+    __module__ = "hurray"
+
+
+class FileError(OSError):
+    """A file is missing, unreadable, not writable, corrupt or short; also a stream's transport."""
+
+    __module__ = "hurray"
+
+
+class StreamError(OSError):
+    """Stream framing, stream limits, use of a finished writer."""
+
+    __module__ = "hurray"
+
+
+class _UnsupportedAttributeError(UnsupportedError, AttributeError):
+    """So that `hasattr` tells the truth."""
+
+
+class _UnsupportedBufferError(UnsupportedError, _builtins.BufferError):
+    """What consumers of DLPack and of the buffer protocol catch."""
+
+
+class _CopyRequiredBufferError(CopyRequiredError, _builtins.BufferError):
+    """What consumers of DLPack catch."""
+
+
+class _FileNotFoundError(FileError, FileNotFoundError):
+    """A `FileError` that is also the built-in class for its errno."""
+
+
+class _PermissionError(FileError, PermissionError):
+    """A `FileError` that is also the built-in class for its errno."""
+
+
+class _IsADirectoryError(FileError, IsADirectoryError):
+    """A `FileError` that is also the built-in class for its errno."""

@@ -1,0 +1,281 @@
+#pragma once
+
+// What the files of this extension share. One .cpp per class; every class is declared before any
+// function, so that signatures can name it. A binding converts, calls and unwraps; rules are the
+// core's.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hurray/io/buffer_source.hpp"
+#include "hurray/io/error.hpp"
+#include "hurray/tensor.hpp"
+
+namespace hurray::python {
+
+namespace nb = nanobind;
+
+// ---- exceptions.cpp
+// -------------------------------------------------------------------------------
+
+/// The exception classes of 08-python-api.md section 2.1. The last six are private subclasses that
+/// serve two contracts at once (Y1, Y52).
+enum class Exc : std::uint8_t {
+  invalid_descriptor,
+  buffer,
+  copy_required,
+  unsupported,
+  internal,
+  file,
+  stream,
+  unsupported_attribute,  ///< UnsupportedError, AttributeError
+  unsupported_buffer,     ///< UnsupportedError, builtins.BufferError
+  copy_required_buffer,   ///< CopyRequiredError, builtins.BufferError
+  file_not_found,         ///< FileError, FileNotFoundError
+  file_permission,        ///< FileError, PermissionError
+  file_is_directory,      ///< FileError, IsADirectoryError
+};
+
+/// The class; borrowed, lives as long as the module.
+PyObject* exception_class(Exc exc) noexcept;
+
+/// Raises `exc` with `message`.
+[[noreturn]] void fail(Exc exc, const std::string& message);
+/// Raises a built-in exception (`PyExc_TypeError` …) with `message`.
+[[noreturn]] void fail(PyObject* builtin, const std::string& message);
+
+/// Raises what `hurray::raise(error)` names. An operating-system error behind it becomes `errno`,
+/// `strerror` and `filename` of a `FileError` or `StreamError`, and the class of Y52.
+[[noreturn]] void throw_error(const hurray::Error& error);
+[[noreturn]] void throw_error(const io::Error& error);
+
+/// The value of a `Result`, or its error raised.
+template <class T, class E>
+T unwrap(Result<T, E>&& result) {
+  if (!result) throw_error(result.error());
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
+/// Runs `body`, which must not touch Python, without the GIL.
+template <class Body>
+decltype(auto) without_gil(Body&& body) {
+  nb::gil_scoped_release release;
+  return std::forward<Body>(body)();
+}
+
+// ---- dtype.cpp, device.cpp
+// ------------------------------------------------------------------------
+
+/// `hurray.Dtype`: one Python object per tag.
+struct PyDtype {
+  DType tag;
+};
+
+/// `hurray.Device`. `device_id` is known in the running program only; it is not in the format.
+struct PyDevice {
+  Device kind = Device::cpu;
+  MemoryClass memory_class = MemoryClass::standard;
+  std::int32_t device_id = 0;
+
+  friend bool operator==(const PyDevice&, const PyDevice&) = default;
+};
+
+/// The object of a tag, assigned or private. Precondition: one of the two.
+nb::object dtype_object(DType tag);
+/// The constant of `hurray.device` where there is one, else a new object.
+nb::object device_object(const PyDevice& device);
+/// How a `Device` prints (08-python-api.md section 4), and how it hashes.
+std::string repr(const PyDevice& device);
+Py_hash_t hash_of(const PyDevice& device) noexcept;
+
+// ---- tensor.cpp
+// -----------------------------------------------------------------------------------
+
+/// `hurray.Tensor`: a core tensor and the objects that `t.dtype` and `t.device` return.
+struct PyTensor {
+  hurray::Tensor tensor;
+  nb::object dtype;   ///< hurray.Dtype; the object that was given, where one was
+  nb::object device;  ///< hurray.Device; likewise, `device_id` included
+
+  const hurray::Descriptor& descriptor() const noexcept { return tensor.descriptor(); }
+  const PyDevice& placement() const { return *nb::inst_ptr<PyDevice>(device); }
+};
+
+/// A core tensor as `hurray.Tensor`. Without `device` the constant (or a new object) for the
+/// declared placement.
+nb::object wrap_tensor(hurray::Tensor&& tensor, nb::object device = {});
+/// The same of a result whose error is raised.
+nb::object wrap_tensor(Result<hurray::Tensor>&& tensor, nb::object device = {});
+/// The tensor behind a `hurray.Tensor`, or null for any other object. Borrowed.
+const PyTensor* unwrap_tensor(nb::handle object) noexcept;
+
+/// A row-major tensor over `buffer` that declares `device` (default: the constant for the CPU).
+nb::object new_tensor(DType dtype, Shape shape, Buffer buffer, nb::object device = {});
+
+/// The device that a buffer table declares; the CPU where there are no buffers.
+PyDevice declared_device(const hurray::Descriptor& descriptor) noexcept;
+
+// ---- descriptor.cpp, layout.cpp, sections.cpp
+// -----------------------------------------------------
+
+/// `hurray.Descriptor`.
+struct PyDescriptor {
+  hurray::Descriptor value;
+  nb::object device;  ///< hurray.Device
+};
+nb::object wrap_descriptor(hurray::Descriptor descriptor, nb::object device = {});
+
+/// `hurray.BufferHandle`: one row of a buffer table; holds the device and nothing else.
+struct PyBufferHandle {
+  BufferHandle value;
+  nb::object device;  ///< hurray.Device
+};
+/// The tuple of a table; every handle has the object `device`.
+nb::tuple wrap_handles(const BufferTable& table, const nb::object& device);
+
+/// `hurray.Layout`; the subclasses add no member. A layout without a class of its own is bare.
+struct PyLayout {
+  hurray::Layout value;
+};
+nb::object wrap_layout(const hurray::Layout& layout);
+/// Raises `InvalidDescriptorError` naming the layout unless it fits the shape.
+void check_layout(const hurray::Layout& layout, const Shape& shape);
+
+/// `hurray.Statistics`, `hurray.Shard`.
+struct PyStatistics {
+  Statistics value;
+};
+struct PyShard {
+  Shard value;
+};
+nb::object wrap_statistics(const hurray::Descriptor& descriptor);
+nb::object wrap_shard(const hurray::Descriptor& descriptor);
+
+/// Sizes as the tuple of ints and `None` that `shape` returns, and their product.
+nb::tuple wrap_shape(const Shape& shape);
+nb::object wrap_size(const Shape& shape);
+
+// ---- arguments.cpp
+// --------------------------------------------------------------------------------
+
+/// The name of the object's class, for messages.
+std::string type_name(nb::handle value);
+
+/// `copy=`: `None`, `False` or `True`; anything else is `TypeError`.
+enum class Copy : std::uint8_t { if_needed, never, always };
+Copy copy_argument(nb::handle value);
+
+/// A sequence of ints >= 0 and, where `allow_dynamic`, `None`. `call` names the caller in messages.
+Shape shape_argument(nb::handle value, bool allow_dynamic, std::string_view call);
+
+/// The items of a sequence that is not text; `TypeError` for anything else.
+std::vector<nb::object> sequence_argument(nb::handle value, std::string_view name);
+
+/// The bytes of a C-contiguous buffer-protocol object, held until this goes; `TypeError` for
+/// others.
+class BytesView {
+ public:
+  BytesView(nb::handle object, std::string_view name);
+  BytesView(const BytesView&) = delete;
+  BytesView& operator=(const BytesView&) = delete;
+  ~BytesView() { PyBuffer_Release(&view_); }
+
+  std::span<const std::byte> bytes() const noexcept {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+/// An int in range of the C type; `TypeError` for what is not an int, `OverflowError` out of range.
+std::uint64_t unsigned_argument(nb::handle value, std::string_view name, std::uint64_t max);
+std::int64_t signed_argument(nb::handle value, std::string_view name);
+
+/// `os.fspath(value)` in the file system's encoding; `TypeError` for what is not a path,
+/// `ValueError` for an embedded null.
+std::string path_argument(nb::handle value);
+
+/// `import module`; missing: `ImportError` that says how to install it.
+nb::module_ import_optional(const char* module, const char* package);
+/// The module when it was imported already, else null. Never imports.
+nb::object imported(const char* module);
+
+// ---- ingest.cpp: bringing data in (08-python-api.md sections 13, 19.4)
+// ----------------------------
+
+/// A host array of somebody else, in the one form that all sources are brought to.
+struct HostArray {
+  ArraySource source;            ///< where, shape, byte strides, element type, conversion
+  std::shared_ptr<Owner> owner;  ///< keeps the memory alive
+  bool readonly = false;
+  bool packed = false;  ///< row-major elements narrower than a byte, as they are stored here
+};
+
+/// Anything that keeps a Python object alive; gives it back with the GIL, from any thread.
+std::shared_ptr<Owner> hold(nb::object object);
+
+/// Gives a reference back from any thread; does nothing once the interpreter goes away.
+void drop_reference(PyObject* object) noexcept;
+
+/// The copy rule of section 13.1; the result declares `device` (default: the constant for the CPU).
+nb::object tensor_from(const HostArray& array, Copy copy, nb::object device = {});
+
+/// What `asarray(obj, copy=…)` makes of any source.
+nb::object ingest(nb::handle object, Copy copy);
+
+/// One thing that `save` and `StreamWriter.write` can write: no intermediate copy is made.
+struct WritableSource {
+  hurray::Descriptor descriptor;  ///< canonical (D20), or relayed
+  std::vector<io::BufferSource> buffers;
+  nb::object object;  ///< keeps the memory alive, with `owner`
+  std::shared_ptr<Owner> owner;
+  /// The bytes were brought to the host for this call (a device's tensor): whoever needs them later
+  /// may drop this source and ask again, instead of holding several.
+  bool transient = false;
+};
+
+/// In this order of test: `Tensor`, `ndarray`, `torch.Tensor`, object with `__dlpack__`, object
+/// with the buffer protocol; none for everything else (lists and text are not arrays). Raises when
+/// the object is one of them and cannot be represented.
+std::optional<WritableSource> writable_source(nb::handle object);
+
+// ---- numpy.cpp
+// ------------------------------------------------------------------------------------
+
+/// NumPy's C API table (indices as in its `__multiarray_api.h`), imported on first use;
+/// `ImportError` when it is missing. Call it with the GIL.
+void** numpy_api();
+/// The same when NumPy was imported already, else null.
+void** loaded_numpy_api() noexcept;
+
+// ---- one function per file of bindings
+// ------------------------------------------------------------
+
+void bind_exceptions(nb::module_& m);
+void bind_dtype(nb::module_& m);
+void bind_device(nb::module_& m);
+void bind_buffer_handle(nb::module_& m);
+void bind_layout(nb::module_& m);
+void bind_sections(nb::module_& m);  // Statistics, Shard
+void bind_descriptor(nb::module_& m);
+void bind_tensor(nb::module_& m);
+void bind_ingest(nb::module_& m);  // from_numpy, from_dlpack, from_torch, asarray
+void bind_create(nb::module_& m);  // empty, zeros, ones, full
+void bind_aligned_allocator(nb::module_& m);
+void bind_file(nb::module_& m);
+void bind_save(nb::module_& m);
+void bind_stream(nb::module_& m);
+
+}  // namespace hurray::python

@@ -1,0 +1,440 @@
+#include "dlpack.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <string_view>
+
+#include "exports.hpp"
+
+namespace hurray::python {
+namespace {
+
+/// How DLPack writes an element type, from which version on.
+struct TypeRow {
+  DType dtype;
+  std::uint8_t code;
+  std::uint8_t bits;
+  bool needs_1_1;
+};
+constexpr auto types = std::to_array<TypeRow>({
+    {DType::int8, 0, 8, false},        {DType::int16, 0, 16, false},
+    {DType::int32, 0, 32, false},      {DType::int64, 0, 64, false},
+    {DType::uint8, 1, 8, false},       {DType::uint16, 1, 16, false},
+    {DType::uint32, 1, 32, false},     {DType::uint64, 1, 64, false},
+    {DType::float16, 2, 16, false},    {DType::float32, 2, 32, false},
+    {DType::float64, 2, 64, false},    {DType::bfloat16, 4, 16, false},
+    {DType::complex64, 5, 64, false},  {DType::complex128, 5, 128, false},
+    {DType::float8_e4m3, 10, 8, true}, {DType::float8_e5m2, 12, 8, true},
+    {DType::float8_e8m0, 14, 8, true}, {DType::float6_e2m3, 15, 6, true},
+    {DType::float6_e3m2, 16, 6, true}, {DType::float4_e2m1, 17, 4, true},
+});
+/// Taken, never given: DLPack's bool is one byte, and its packed integers are not in its public
+/// types.
+constexpr auto taken_types = std::to_array<TypeRow>({
+    {DType::bool_, 6, 8, false},
+    {DType::int4, 0, 4, false},
+    {DType::int2, 0, 2, false},
+    {DType::uint4, 1, 4, false},
+    {DType::uint2, 1, 2, false},
+});
+
+constexpr std::int32_t cpu_type = 1;
+constexpr std::int32_t cuda_host_type = 3;
+
+std::string device_text(std::int32_t type, std::int32_t id) {
+  return "(" + std::to_string(type) + ", " + std::to_string(id) + ")";
+}
+
+/// DLPack's device type of a declared placement (section 14.4).
+std::int32_t device_type(const PyDevice& device) {
+  const DeviceInfo* row = info(device.kind);
+  const auto at = static_cast<std::size_t>(device.memory_class);
+  const std::uint8_t type = row != nullptr && at < row->dlpack.size() ? row->dlpack[at] : 0;
+  if (type == 0) refuse(Way::dlpack, "DLPack has no device type for " + repr(device));
+  return type;
+}
+
+/// The placement that a DLPack device type means: the first pair that has it.
+std::optional<PyDevice> placement_of(dlpack::Device device) {
+  for (std::size_t memory_class = 0; memory_class < 4; ++memory_class)
+    for (const DeviceInfo& row : devices)
+      if (row.dlpack[memory_class] == device.type)
+        return PyDevice{row.tag, static_cast<MemoryClass>(memory_class), device.id};
+  return std::nullopt;
+}
+
+// ---- giving
+// ---------------------------------------------------------------------------------------
+
+/// One exported tensor: what the structure points to, and a share in the Python object.
+template <class Managed>
+struct Export {
+  Managed managed{};
+  PyObject* owner = nullptr;
+  std::array<std::int64_t, max_rank> shape{};
+  std::array<std::int64_t, max_rank> strides{};
+};
+
+/// From any thread; does nothing once the interpreter goes away.
+template <class Managed>
+void delete_export(Managed* managed) {
+  if (managed == nullptr) return;
+  auto* exported = static_cast<Export<Managed>*>(managed->manager);
+  drop_reference(exported->owner);
+  delete exported;
+}
+
+template <class Managed>
+void destroy_capsule(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, dlpack::capsule_name<Managed>) == 0) return;  // somebody took it
+  auto* managed =
+      static_cast<Managed*>(PyCapsule_GetPointer(capsule, dlpack::capsule_name<Managed>));
+  managed->deleter(managed);
+}
+
+template <class Managed>
+nb::object make_capsule(nb::handle self, const PyTensor& t, dlpack::DataType dtype,
+                        dlpack::Device device, dlpack::Version version, std::uint64_t flags) {
+  const Descriptor& d = t.descriptor();
+  const Elements view = elements(t);
+  auto exported = std::make_unique<Export<Managed>>();
+  for (std::size_t k = 0; k < d.shape.rank(); ++k) {
+    if (d.shape[k] > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      refuse(Way::dlpack, "a dimension exceeds 2**63 - 1 elements");
+    exported->shape[k] = static_cast<std::int64_t>(d.shape[k]);
+    exported->strides[k] = view.strides[k];
+  }
+  dlpack::Tensor& tensor = exported->managed.tensor;
+  tensor.data = d.shape.is_empty() ? nullptr : view.address;
+  tensor.device = device;
+  tensor.ndim = static_cast<std::int32_t>(d.shape.rank());
+  tensor.dtype = dtype;
+  tensor.shape = exported->shape.data();
+  tensor.strides = exported->strides.data();
+  exported->managed.manager = exported.get();
+  exported->managed.deleter = delete_export<Managed>;
+  if constexpr (std::is_same_v<Managed, dlpack::ManagedTensorVersioned>) {
+    exported->managed.version = version;
+    exported->managed.flags = flags;
+  }
+  nb::object capsule = nb::steal(
+      PyCapsule_New(&exported->managed, dlpack::capsule_name<Managed>, destroy_capsule<Managed>));
+  if (!capsule.is_valid()) throw nb::python_error();
+  exported->owner = Py_NewRef(self.ptr());
+  static_cast<void>(exported.release());
+  return capsule;
+}
+
+/// `max_version`: none for the unversioned capsule, else what both sides know.
+std::optional<dlpack::Version> agreed_version(nb::handle max_version) {
+  if (max_version.is_none()) return std::nullopt;
+  if (!PyTuple_Check(max_version.ptr()) || nb::len(max_version) != 2)
+    fail(PyExc_TypeError, "max_version must be None or a tuple (major, minor), got " +
+                              python::type_name(max_version));
+  const auto part = [&](std::size_t i) {
+    return unsigned_argument(nb::object(max_version[i]), "max_version",
+                             std::numeric_limits<std::uint32_t>::max());
+  };
+  const auto major = static_cast<std::uint32_t>(part(0));
+  const auto minor = static_cast<std::uint32_t>(part(1));
+  if (major == 0) return std::nullopt;
+  if (major > dlpack::newest.major) return dlpack::newest;
+  return dlpack::Version{major, std::min(minor, dlpack::newest.minor)};
+}
+
+/// Y34: the data is complete, so only what the protocol forbids is refused.
+void check_stream(nb::handle stream, Device kind) {
+  if (stream.is_none()) return;
+  if (!PyLong_Check(stream.ptr()) || PyBool_Check(stream.ptr()))
+    fail(PyExc_TypeError, "stream must be None or an int, got " + python::type_name(stream));
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(stream.ptr(), &overflow);
+  if (value == -1 && overflow == 0) return;
+  const bool forbidden = overflow < 0 || (overflow == 0 && value < -1) || kind == Device::cpu ||
+                         (kind == Device::cuda && overflow == 0 && value == 0) ||
+                         (kind == Device::rocm && overflow == 0 && (value == 1 || value == 2));
+  if (forbidden)
+    fail(PyExc_BufferError, std::string("stream ") + nb::str(stream).c_str() +
+                                " is not allowed for a tensor on " + std::string(name(kind)) +
+                                "; pass None or -1");
+}
+
+void check_dl_device(nb::handle dl_device, dlpack::Device own) {
+  if (dl_device.is_none()) return;
+  bool same = false;
+  if (PyTuple_Check(dl_device.ptr()) && nb::len(dl_device) == 2) {
+    // The type may be an enumeration of the consumer's.
+    const nb::object type = nb::steal(PyNumber_Index(nb::object(dl_device[0]).ptr()));
+    const nb::object id = nb::steal(PyNumber_Index(nb::object(dl_device[1]).ptr()));
+    if (!type.is_valid() || !id.is_valid()) throw nb::python_error();
+    same = type.equal(nb::int_(own.type)) && id.equal(nb::int_(own.id));
+  } else {
+    fail(PyExc_TypeError,
+         "dl_device must be None or a tuple (type, id), got " + python::type_name(dl_device));
+  }
+  if (!same)
+    fail(PyExc_BufferError, std::string("the tensor is on DLPack device ") +
+                                device_text(own.type, own.id) + " and cannot be given on " +
+                                nb::str(dl_device).c_str());
+}
+
+const TypeRow& given_type(DType dtype, const std::optional<dlpack::Version>& version) {
+  const auto* row = std::ranges::find(types, dtype, &TypeRow::dtype);
+  if (row == types.end()) {
+    const std::string ways = dtype == DType::bool_ ? "; use to_numpy(), np.array(t) or"
+                                                     " to_torch(copy=True)"
+                                                   : "; take the stored bytes with t.buffer(0)";
+    refuse(Way::dlpack,
+           "DLPack has no " + std::string(name(dtype)) + " as it is stored here" + ways);
+  }
+  const bool enough = version && (version->major > 1 || version->minor >= 1);
+  if (row->needs_1_1 && !enough)
+    refuse(Way::dlpack, std::string(name(dtype)) +
+                            " is known to DLPack from version 1.1 on, and the"
+                            " consumer asked for an older one (max_version)");
+  return *row;
+}
+
+// ---- taking
+// ---------------------------------------------------------------------------------------
+
+/// Keeps a taken structure; calls its deleter exactly once.
+template <class Managed>
+class Taken final : public Owner {
+ public:
+  explicit Taken(Managed* managed) noexcept : managed_(managed) {}
+  ~Taken() override {
+    if (managed_->deleter != nullptr) managed_->deleter(managed_);
+  }
+
+ private:
+  Managed* managed_;
+};
+
+struct Imported {
+  dlpack::Tensor tensor;
+  std::uint64_t flags = 0;
+  std::shared_ptr<Owner> owner;
+};
+
+[[noreturn]] void malformed(const std::string& what) {
+  fail(PyExc_BufferError, "malformed DLPack capsule: " + what);
+}
+
+template <class Managed>
+Imported take(nb::handle capsule) {
+  auto* managed =
+      static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), dlpack::capsule_name<Managed>));
+  if (managed == nullptr) throw nb::python_error();
+  if (PyCapsule_SetName(capsule.ptr(), dlpack::used_name<Managed>) != 0) throw nb::python_error();
+  Imported result;
+  try {
+    result.owner = std::make_shared<Taken<Managed>>(managed);
+  } catch (const std::bad_alloc&) {
+    if (managed->deleter != nullptr) managed->deleter(managed);
+    throw;
+  }
+  if constexpr (std::is_same_v<Managed, dlpack::ManagedTensorVersioned>) {
+    // Only the version and the deleter stay where they are in another major version.
+    if (managed->version.major != dlpack::newest.major)
+      fail(PyExc_BufferError,
+           "the capsule has DLPack version " + std::to_string(managed->version.major) + "." +
+               std::to_string(managed->version.minor) + ", and version 1 is understood here");
+    result.flags = managed->flags;
+  }
+  result.tensor = managed->tensor;
+  return result;
+}
+
+Imported take_from(nb::handle object) {
+  const nb::object method = nb::getattr(object, "__dlpack__", nb::none());
+  if (method.is_none())
+    fail(PyExc_TypeError,
+         "expected an object with __dlpack__, got " + python::type_name(object) +
+             (PyCapsule_CheckExact(object.ptr()) != 0 ? "; pass the object that made the capsule"
+                                                      : ""));
+  using namespace nb::literals;
+  nb::object capsule;
+  try {
+    capsule = method("max_version"_a = nb::make_tuple(dlpack::newest.major, dlpack::newest.minor));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    capsule = method();
+  }
+  if (PyCapsule_IsValid(capsule.ptr(), dlpack::capsule_name<dlpack::ManagedTensorVersioned>) != 0)
+    return take<dlpack::ManagedTensorVersioned>(capsule);
+  if (PyCapsule_IsValid(capsule.ptr(), dlpack::capsule_name<dlpack::ManagedTensor>) != 0)
+    return take<dlpack::ManagedTensor>(capsule);
+  malformed("__dlpack__ returned " + std::string(nb::repr(capsule).c_str()) +
+            ", not a capsule named dltensor or dltensor_versioned that is still to be taken");
+}
+
+DType taken_type(dlpack::DataType type) {
+  if (type.lanes == 1) {
+    for (const TypeRow& row : types)
+      if (row.code == type.code && row.bits == type.bits) return row.dtype;
+    for (const TypeRow& row : taken_types)
+      if (row.code == type.code && row.bits == type.bits) return row.dtype;
+  }
+  fail(Exc::unsupported, "DLPack type with code " + std::to_string(type.code) + ", " +
+                             std::to_string(type.bits) + " bits, " + std::to_string(type.lanes) +
+                             " lanes has no counterpart here");
+}
+
+/// Address, sizes and byte strides, for any memory.
+HostArray array_of(Imported&& imported) {
+  const dlpack::Tensor& tensor = imported.tensor;
+  if (tensor.ndim < 0 || (tensor.ndim > 0 && tensor.shape == nullptr))
+    malformed("ndim " + std::to_string(tensor.ndim) + " without sizes");
+  if (tensor.ndim > static_cast<std::int32_t>(max_rank))
+    fail(Exc::unsupported, "the tensor has " + std::to_string(tensor.ndim) +
+                               " dimensions, and at most 64 are possible");
+  HostArray array;
+  ArraySource& source = array.source;
+  source.dtype = taken_type(tensor.dtype);
+  array.owner = std::move(imported.owner);
+  array.readonly = (imported.flags & dlpack::flag_read_only) != 0;
+
+  const auto rank = static_cast<std::size_t>(tensor.ndim);
+  source.shape.resize(rank);
+  source.strides.resize(rank);
+  for (std::size_t k = 0; k < rank; ++k) {
+    if (tensor.shape[k] < 0) malformed("size " + std::to_string(tensor.shape[k]));
+    source.shape[k] = static_cast<std::uint64_t>(tensor.shape[k]);
+  }
+  const unsigned width = bits(source.dtype);
+  const bool padded = (imported.flags & dlpack::flag_subbyte_padded) != 0;
+  source.item_bytes = width < 8 ? 1 : width / 8;
+  source.unit_bytes =
+      info(source.dtype)->kind == Kind::complex ? source.item_bytes / 2 : source.item_bytes;
+  if (source.dtype == DType::bool_)
+    source.transcode = Transcode::pack_bool;
+  else if (width < 8 && padded)
+    source.transcode = Transcode::pack_low;
+  else
+    array.packed = width < 8;
+  if (!array.packed && std::endian::native == std::endian::big && source.unit_bytes > 1)
+    source.transcode = Transcode::swap;
+
+  // Strides of dimensions of size 0 and 1 mean nothing; null strides are C order.
+  std::int64_t expected = 1;
+  bool c_order = true;
+  for (std::size_t k = rank; k-- > 0;) {
+    const std::uint64_t size = source.shape[k];
+    std::int64_t stride = tensor.strides == nullptr || size <= 1 ? expected : tensor.strides[k];
+    if (source.shape.is_empty()) stride = 0;
+    c_order = c_order && stride == expected;
+    const auto bytes =
+        checked_mul<std::int64_t>(stride, static_cast<std::int64_t>(source.item_bytes));
+    const auto next = checked_mul<std::int64_t>(
+        expected, static_cast<std::int64_t>(std::max<std::uint64_t>(size, 1)));
+    if (!bytes || (!next && !source.shape.is_empty()))
+      malformed("sizes and strides exceed 2**63 bytes");
+    source.strides[k] = *bytes;
+    expected = next.value_or(expected);
+  }
+  if (array.packed && !c_order && !source.shape.is_empty())
+    fail(Exc::unsupported,
+         "packed " + std::string(name(source.dtype)) + " elements can be taken in C order only");
+  if (!source.shape.is_empty() &&
+      source.packed_size() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    malformed("the elements exceed 2**63 bytes");
+
+  source.origin = static_cast<const std::byte*>(tensor.data);
+  if (source.origin == nullptr && !source.shape.is_empty())
+    fail(Exc::unsupported,
+         "the exporter gives no address for " + std::to_string(source.shape.count()) + " elements");
+  if (source.origin != nullptr) source.origin += tensor.byte_offset;
+  return array;
+}
+
+/// Memory of a device: shared as it is, never copied.
+nb::object device_tensor(const HostArray& array, const PyDevice& placement, Copy copy) {
+  // Y25: producer-synced is declared only when it is true. CUDA and ROCm have streams, and waiting
+  // for them takes their runtimes.
+  if (placement.kind == Device::cuda || placement.kind == Device::rocm)
+    fail(Exc::unsupported, "memory of " + std::string(name(placement.kind)) +
+                               " can be taken only after a wait for its stream, which needs the"
+                               " device's runtime; copy it to the host first");
+  if (copy == Copy::always)
+    fail(Exc::unsupported,
+         "memory of " + std::string(name(placement.kind)) + " cannot be copied here");
+  return shared_tensor(array, placement);
+}
+
+}  // namespace
+
+nb::tuple dlpack_device(const PyTensor& t) {
+  return nb::make_tuple(device_type(t.placement()), t.placement().device_id);
+}
+
+nb::object to_dlpack(nb::handle self, const PyTensor& t, nb::handle stream, nb::handle max_version,
+                     nb::handle dl_device, nb::handle copy_argument_value) {
+  const Copy copy = copy_argument(copy_argument_value);
+  const auto version = agreed_version(max_version);
+  require_elements(t, Way::dlpack);
+  const Descriptor& d = t.descriptor();
+  const TypeRow& type = given_type(d.dtype, version);
+  const dlpack::Device device{device_type(t.placement()), t.placement().device_id};
+  check_stream(stream, t.placement().kind);
+  check_dl_device(dl_device, device);
+  if constexpr (std::endian::native == std::endian::big)
+    if (type.bits > 8)
+      refuse(Way::dlpack, "DLPack has the byte order of the machine, and here it is another");
+
+  if (copy == Copy::always) {
+    if (t.tensor.memory_device() != Device::cpu)
+      refuse(Way::dlpack, "memory of device " + std::string(name(t.tensor.memory_device())) +
+                              " cannot be copied here");
+    const nb::object fresh = copy_tensor(t);
+    const PyTensor& copied = *unwrap_tensor(fresh);
+    const dlpack::DataType dtype{type.code, type.bits, 1};
+    return version ? make_capsule<dlpack::ManagedTensorVersioned>(fresh, copied, dtype, device,
+                                                                  *version, dlpack::flag_is_copied)
+                   : make_capsule<dlpack::ManagedTensor>(fresh, copied, dtype, device, {}, 0);
+  }
+  const bool readonly = t.tensor.readonly();
+  if (readonly && !version)
+    refuse(Way::dlpack,
+           "this tensor is read-only, which an unversioned capsule cannot say; ask with"
+           " max_version=(1, 0) or newer, or with copy=True");
+  const unsigned alignment = info(d.dtype)->alignment;
+  if (t.tensor.memory_device() == Device::cpu && !d.shape.is_empty() &&
+      reinterpret_cast<std::uintptr_t>(elements(t).address) % alignment != 0)
+    refuse(Way::dlpack, "element [0, ...] does not lie on a multiple of " +
+                            std::to_string(alignment) +
+                            " bytes, which consumers rely on; use copy=True");
+  open_for_writing(t, Way::dlpack);
+  const dlpack::DataType dtype{type.code, type.bits, 1};
+  return version ? make_capsule<dlpack::ManagedTensorVersioned>(
+                       self, t, dtype, device, *version, readonly ? dlpack::flag_read_only : 0)
+                 : make_capsule<dlpack::ManagedTensor>(self, t, dtype, device, {}, 0);
+}
+
+nb::object tensor_from_dlpack(nb::handle object, nb::handle device, Copy copy) {
+  if (!device.is_none() && !nb::isinstance<PyDevice>(device))
+    fail(PyExc_TypeError, "device must be a hurray.Device, got " + python::type_name(device));
+  Imported taken = take_from(object);
+  const dlpack::Device from = taken.tensor.device;
+  const auto placement = placement_of(from);
+  if (!placement)
+    fail(Exc::unsupported,
+         "DLPack device type " + std::to_string(from.type) + " has no counterpart here");
+  if (!device.is_none() && *nb::inst_ptr<PyDevice>(device) != *placement)
+    fail(Exc::unsupported, "the tensor is on " + repr(*placement) + " and is not moved to " +
+                               repr(*nb::inst_ptr<PyDevice>(device)));
+  const HostArray array = array_of(std::move(taken));
+  if (from.type != cpu_type) return device_tensor(array, *placement, copy);
+  return tensor_from(array, copy, device_object(*placement));
+}
+
+std::optional<HostArray> host_array_from_dlpack(nb::handle object) {
+  Imported taken = take_from(object);
+  const std::int32_t type = taken.tensor.device.type;
+  if (type != cpu_type && type != cuda_host_type) return std::nullopt;
+  return array_of(std::move(taken));
+}
+
+}  // namespace hurray::python

@@ -1,0 +1,84 @@
+#pragma once
+
+// Handing data out (08-python-api.md section 14), and the questions that all ways ask first.
+
+#include "bindings.hpp"
+
+namespace hurray::python {
+
+/// A way on which bytes can leave, each with its class of refusal (section 6.6).
+enum class Way : std::uint8_t { array, interface, buffer, dlpack };
+
+[[noreturn]] void refuse(Way way, const std::string& message);
+
+/// Raises the first reason (Y14) why these bytes cannot be seen as dense elements of this program's
+/// host memory: sync mode, declared device, layout, dynamic shape. With `Way::dlpack` real device
+/// memory passes.
+void require_elements(const PyTensor& t, Way way);
+
+/// Where the elements of a dense tensor are: the address of element [0,…,0], strides in elements.
+struct Elements {
+  std::byte* address;
+  Strides strides;
+};
+Elements elements(const PyTensor& t);
+
+/// D22: a bool tensor from outside whose buffer has exactly one byte per element where packed ones
+/// need fewer, so that its bytes can be read in two ways.
+bool ambiguous_bool(const PyTensor& t) noexcept;
+
+/// Makes the pages writable before somebody may write to them (Y45); fails as `way` does.
+void open_for_writing(const PyTensor& t, Way way);
+
+/// The tensor's elements as a source for the copy rule. Precondition: dense, not narrower than a
+/// byte.
+HostArray host_array(const PyTensor& t);
+
+/// Own, writable copy: row-major where the layout is strided (nothing between the elements is
+/// copied), else buffer by buffer. `UnsupportedError` for memory that is not the host's or not
+/// ready.
+nb::object copy_tensor(const PyTensor& t);
+
+/// Elements narrower than a byte as an own uint8 tensor of the same layout, one per byte, low bits.
+/// `UnsupportedError` for an ambiguous bool tensor.
+nb::object unpack_tensor(const PyTensor& t);
+
+/// The bytes of an ambiguous bool tensor, one per element, in its shape: a shared uint8 ndarray.
+nb::object storage_ndarray(nb::handle self, const PyTensor& t);
+
+/// `__array__`, `to_numpy`: an ndarray that shares, or a fresh one; packed types unpacked when
+/// `may_unpack`. `self` is the Python object of `t`.
+nb::object to_ndarray(nb::handle self, const PyTensor& t, Copy copy, bool may_unpack);
+
+/// The elements as a read-only ndarray, for the library's own reading: no page becomes writable.
+nb::object look(nb::handle self, const PyTensor& t);
+
+/// `t.__array_interface__`.
+nb::dict array_interface(const PyTensor& t);
+
+/// Slots of the buffer protocol.
+int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept;
+void release_buffer(PyObject* self, Py_buffer* view) noexcept;
+
+/// `t.__dlpack__(…)`, `t.__dlpack_device__()`; `from_dlpack` of an object that has both.
+nb::object to_dlpack(nb::handle self, const PyTensor& t, nb::handle stream, nb::handle max_version,
+                     nb::handle dl_device, nb::handle copy);
+nb::tuple dlpack_device(const PyTensor& t);
+nb::object tensor_from_dlpack(nb::handle object, nb::handle device, Copy copy);
+/// The memory of `array`, whatever it is that has it, as a tensor that declares `placement`.
+/// `UnsupportedError` where the strides are not exact or the address is not on 64.
+nb::object shared_tensor(const HostArray& array, const PyDevice& placement);
+/// An object with `__dlpack__` over host memory as a source; none over other memory.
+std::optional<HostArray> host_array_from_dlpack(nb::handle object);
+
+/// `t.to_torch(…)`, and `from_torch`'s look at what it is given (Y26): the plain tensor to take, on
+/// its own device.
+nb::object to_torch(nb::handle self, const PyTensor& t, Copy copy, nb::handle device);
+bool is_torch_tensor(nb::handle object);
+nb::object plain_torch_tensor(nb::handle object, Copy copy);
+
+/// Printed forms (section 5.4). Never raise.
+nb::str repr(nb::handle self, const PyTensor& t);
+nb::str str(nb::handle self, const PyTensor& t);
+
+}  // namespace hurray::python

@@ -1,0 +1,526 @@
+#include "hurray/io/stream.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "bindings.hpp"
+#include "waiting.hpp"
+
+namespace hurray::python {
+namespace {
+
+constexpr std::uint64_t deepest_nesting = 64;
+
+nb::module_ transport() { return nb::module_::import_("hurray._transport"); }
+
+bool is_path(nb::handle object) {
+  return PyUnicode_Check(object.ptr()) || PyObject_HasAttrString(object.ptr(), "__fspath__") != 0;
+}
+
+// ---- endpoints of hurray._transport that are reached through Python methods
+
+/// Makes `error`, which a transfer raised, the exception that the caller gets: what the transport
+/// refuses is a FileError, a time limit of the reader's own a StreamError, all else stays as it is.
+void set_transfer_error(nb::python_error& error) {
+  const nb::object cause = nb::borrow(error.value());
+  nb::object raised;
+  if (error.matches(transport().attr("ReadTimeout"))) {
+    raised = nb::borrow(exception_class(Exc::stream))(
+        "no byte came within read_timeout; wait longer, or find out what the sender waits for");
+  } else if (error.matches(PyExc_OSError)) {
+    const nb::object number = cause.attr("errno");
+    const nb::object words = cause.attr("strerror");
+    // Other libraries put numbers of their own where the system's belong.
+    const bool of_system =
+        !number.is_none() && nb::module_::import_("os").attr("strerror")(number).equal(words);
+    const nb::object file_error = nb::borrow(exception_class(Exc::file));
+    raised = of_system ? file_error(number, words) : file_error(nb::str(cause));
+  } else {
+    error.restore();
+    return;
+  }
+  raised.attr("__cause__") = cause;
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+}
+
+/// Runs `transfer` with the GIL; what it raises is set in this thread and ends the call.
+template <class Transfer>
+auto transferred(Transfer&& transfer) -> io::Result<decltype(transfer())> {
+  const nb::gil_scoped_acquire gil;
+  try {
+    return transfer();
+  } catch (nb::python_error& error) {
+    set_transfer_error(error);
+    hurray::Error ended;
+    ended.code = Errc::system;
+    ended.origin = Origin::stream;
+    return io::Error(ended);
+  }
+}
+
+/// `bytes` as a memoryview for one call; nothing may keep it.
+template <class Call>
+auto lend(void* data, std::size_t size, int access, Call&& call) {
+  const nb::object view = nb::steal(
+      PyMemoryView_FromMemory(static_cast<char*>(data), static_cast<Py_ssize_t>(size), access));
+  if (!view.is_valid()) nb::raise_python_error();
+  auto result = call(view);
+  view.attr("release")();
+  return result;
+}
+
+io::ReadFunction reading_through(nb::handle endpoint) {
+  return [endpoint](std::span<std::byte> out) -> io::Result<std::size_t> {
+    return transferred([&] {
+      return lend(out.data(), out.size(), PyBUF_WRITE, [&](const nb::object& view) {
+        return nb::cast<std::size_t>(endpoint.attr("readinto")(view));
+      });
+    });
+  };
+}
+
+io::WriteFunction writing_through(nb::handle endpoint) {
+  return [endpoint](std::span<const std::byte> bytes) -> io::Result<void> {
+    auto written = transferred([&] {
+      return lend(const_cast<std::byte*>(bytes.data()), bytes.size(), PyBUF_READ,
+                  [&](const nb::object& view) { return endpoint.attr("write")(view), true; });
+    });
+    if (!written) return std::move(written).error();
+    return {};
+  };
+}
+
+std::optional<int> descriptor_of(const nb::object& endpoint) {
+  const nb::object number = endpoint.attr("descriptor");
+  if (number.is_none()) return std::nullopt;
+  return nb::cast<int>(number);
+}
+
+template <class Options>
+void adopt_cross_machine(const nb::object& endpoint, Options& options) {
+  const nb::object known = endpoint.attr("cross_machine");
+  if (!options.cross_machine && !known.is_none()) options.cross_machine = nb::cast<bool>(known);
+}
+
+// ---- reader
+
+/// The bytes of a buffer-protocol object for as long as this lives. Use it with the GIL.
+class HeldBytes {
+ public:
+  HeldBytes() = default;
+  explicit HeldBytes(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) {
+      nb::python_error refused;
+      nb::raise_from(refused, PyExc_TypeError,
+                     "expected contiguous bytes; pass a copy: bytes(source)");
+    }
+  }
+  HeldBytes(HeldBytes&& other) noexcept : view_(std::exchange(other.view_, {})) {}
+  HeldBytes& operator=(HeldBytes&& other) noexcept {
+    std::swap(view_, other.view_);
+    return *this;
+  }
+  ~HeldBytes() { PyBuffer_Release(&view_); }
+
+  std::span<const std::byte> bytes() const noexcept {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+std::chrono::milliseconds timeout_argument(double seconds) {
+  constexpr double longest = 1e9;
+  if (!(seconds > 0))
+    fail(PyExc_ValueError,
+         "read_timeout: expected seconds above 0, or None to wait without a limit");
+  const double milliseconds = std::ceil(std::min(seconds, longest) * 1000);
+  return std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(milliseconds));
+}
+
+/// `hurray.StreamReader`. Members are used by the thread whose turn it is.
+class PyStreamReader {
+ public:
+  PyStreamReader(nb::handle source, io::StreamReadOptions options) {
+    options.interrupted = signal_raised;
+    if (is_path(source)) {
+      const std::string path = path_argument(source);
+      reader_ = unwrap_waited(without_gil([&] { return io::StreamReader::open(path, options); }));
+    } else if (PyObject_CheckBuffer(source.ptr()) != 0) {
+      bytes_ = HeldBytes(source);
+      reader_ = unwrap(io::StreamReader::over(bytes_.bytes(), options));
+    } else if (PyObject_HasAttrString(source.ptr(), "fileno") != 0) {
+      nb::object limit = nb::none();
+      if (options.read_timeout) limit = nb::float_(double(options.read_timeout->count()) / 1000);
+      endpoint_ = transport().attr("source")(source, limit);
+      adopt_cross_machine(endpoint_, options);
+      const auto number = descriptor_of(endpoint_);
+      reader_ = unwrap(number ? io::StreamReader::over(*number, options)
+                              : io::StreamReader::over(reading_through(endpoint_), options));
+    } else {
+      fail(PyExc_TypeError,
+           "expected a path, bytes or an object with fileno() (socket, pipe, open file)");
+    }
+  }
+  PyStreamReader(const PyStreamReader&) = delete;
+  PyStreamReader& operator=(const PyStreamReader&) = delete;
+  ~PyStreamReader() {
+    const nb::error_scope scope;
+    try {
+      settle(end());
+    } catch (const nb::python_error&) {
+      // There is nobody to tell; the position of the file object is all that is lost.
+    }
+  }
+
+  nb::object next() {
+    End end;
+    auto tensor = turn_.take([&]() -> io::Result<std::optional<hurray::Tensor>> {
+      if (!reader_) return std::optional<hurray::Tensor>();
+      auto next = reader_->next();
+      if (!next || !*next) end = this->end();
+      return next;
+    });
+    std::optional<hurray::Tensor> got;
+    if (tensor && *tensor) {
+      got = **std::move(tensor);
+    } else if (tensor) {
+      settle(std::move(end));
+      throw nb::stop_iteration();
+    } else {
+      settle_quietly(std::move(end));
+      unwrap_waited(std::move(tensor));
+    }
+    return wrap_tensor(*std::move(got));
+  }
+
+  void close() {
+    settle(turn_.take([&] { return end(); }));
+  }
+
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(endpoint_.ptr());
+    return 0;
+  }
+  void clear() { endpoint_.reset(); }
+
+ private:
+  /// What is left to do, with the GIL, once reading is over.
+  struct End {
+    nb::object endpoint;
+    std::uint64_t position = 0;
+    HeldBytes bytes;
+  };
+
+  End end() {
+    End end;
+    end.position = reader_ ? reader_->position() : 0;
+    reader_.reset();
+    end.endpoint = std::move(endpoint_);
+    end.bytes = std::move(bytes_);
+    return end;
+  }
+
+  static void settle(End end) {
+    if (end.endpoint.is_valid()) end.endpoint.attr("settle")(end.position);
+  }
+  /// The same while an exception of this thread is on its way.
+  static void settle_quietly(End end) {
+    const nb::error_scope scope;
+    try {
+      settle(std::move(end));
+    } catch (const nb::python_error&) {
+      // The exception on its way says more.
+    }
+  }
+
+  Turn turn_;
+  std::optional<io::StreamReader> reader_;  // none: at its end, failed or closed
+  nb::object endpoint_;
+  HeldBytes bytes_;
+};
+
+// ---- writer
+
+/// `hurray.StreamWriter`. Members are used by the thread whose turn it is.
+class PyStreamWriter {
+ public:
+  PyStreamWriter(nb::handle destination, io::StreamWriteOptions options)
+      : in_memory_(destination.is_none()) {
+    options.interrupted = signal_raised;
+    if (in_memory_) {
+      writer_ = unwrap(io::StreamWriter::in_memory(options));
+    } else if (is_path(destination)) {
+      const std::string path = path_argument(destination);
+      writer_ = unwrap_waited(without_gil([&] { return io::StreamWriter::create(path, options); }));
+    } else if (PyObject_HasAttrString(destination.ptr(), "fileno") != 0) {
+      endpoint_ = transport().attr("destination")(destination);
+      adopt_cross_machine(endpoint_, options);
+      const auto number = descriptor_of(endpoint_);
+      writer_ = unwrap(number ? io::StreamWriter::over(*number, options)
+                              : io::StreamWriter::over(writing_through(endpoint_), options));
+    } else {
+      fail(
+          PyExc_TypeError,
+          "expected a path, an object with fileno() (socket, pipe, open file), or nothing to write "
+          "in memory");
+    }
+  }
+  PyStreamWriter(const PyStreamWriter&) = delete;
+  PyStreamWriter& operator=(const PyStreamWriter&) = delete;
+  ~PyStreamWriter() {
+    const nb::error_scope scope;
+    try {
+      settle(std::move(endpoint_));
+    } catch (const nb::python_error&) {
+      // There is nobody to tell; the position of the file object is all that is lost.
+    }
+  }
+
+  void write(nb::handle item) {
+    const auto source = writable_source(item);
+    if (!source) {
+      fail(PyExc_TypeError,
+           "expected a hurray.Tensor, an array (NumPy, PyTorch, DLPack) or an object with the "
+           "buffer "
+           "protocol");
+    }
+    unwrap_waited(turn_.take([&]() -> io::Result<void> {
+      if (!writer_) return abandoned();
+      if (auto flushed = flush(); !flushed) return flushed;
+      return writer_->write(source->descriptor, source->buffers);
+    }));
+  }
+
+  void finish() {
+    nb::object endpoint;
+    auto finished = turn_.take([&]() -> io::Result<void> {
+      if (!writer_) return abandoned();
+      auto result = writer_->finish();
+      endpoint = std::move(endpoint_);
+      if (!result && !in_memory_) writer_.reset();
+      return result;
+    });
+    if (finished) return settle(std::move(endpoint));
+    unwrap_waited(std::move(finished));
+  }
+
+  /// The `with` block ended by an exception: nothing appears under a path; what is in a pipe or in
+  /// memory stays.
+  void abandon() {
+    nb::object endpoint;
+    turn_.take([&] {
+      endpoint = std::move(endpoint_);
+      if (!in_memory_) writer_.reset();
+      return true;
+    });
+    settle(std::move(endpoint));
+  }
+
+  nb::object getvalue() {
+    if (!in_memory_) {
+      fail(Exc::stream,
+           "getvalue() is for streams in memory; this one has a destination, which has "
+           "the bytes");
+    }
+    nb::object value;
+    turn_.take([&] {
+      const nb::gil_scoped_acquire gil;
+      const auto bytes = writer_->bytes();
+      value = nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
+                                                  static_cast<Py_ssize_t>(bytes.size())));
+      return true;
+    });
+    if (!value.is_valid()) nb::raise_python_error();
+    return value;
+  }
+
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(endpoint_.ptr());
+    return 0;
+  }
+  void clear() { endpoint_.reset(); }
+
+ private:
+  io::Error abandoned() const {
+    hurray::Error error;
+    error.code = Errc::invalid_state;
+    error.origin = Origin::stream;
+    error.what = "this writer was given up after an error; write to a new one";
+    return io::Error(error);
+  }
+
+  /// A Python file object's own buffer goes out first.
+  io::Result<void> flush() const {
+    if (!endpoint_.is_valid()) return {};
+    auto flushed = transferred([&] { return endpoint_.attr("flush")(), true; });
+    if (!flushed) return std::move(flushed).error();
+    return {};
+  }
+  static void settle(nb::object endpoint) {
+    if (endpoint.is_valid()) endpoint.attr("settle")();
+  }
+
+  Turn turn_;
+  std::optional<io::StreamWriter> writer_;  // none: given up
+  nb::object endpoint_;
+  const bool in_memory_;
+};
+
+// ---- garbage collection
+
+template <class T>
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  return nb::inst_ptr<T>(self)->traverse(visit, arg);
+}
+template <class T>
+int clear(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<T>(self)->clear();
+  return 0;
+}
+template <class T>
+PyType_Slot collected[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(&traverse<T>)},
+    {Py_tp_clear, reinterpret_cast<void*>(&clear<T>)},
+    {0, nullptr},
+};
+
+template <class T>
+std::optional<T> limit_argument(nb::handle value, std::string_view name,
+                                T max = std::numeric_limits<T>::max()) {
+  if (value.is_none()) return std::nullopt;
+  return static_cast<T>(unsigned_argument(value, name, max));
+}
+
+}  // namespace
+
+void bind_stream(nb::module_& m) {
+  nb::class_<PyStreamReader>(m, "StreamReader", nb::type_slots(collected<PyStreamReader>),
+                             "Iterates over the tensors of a stream: a path, bytes, or an object "
+                             "with `fileno()` (socket,\n"
+                             "pipe, open file), whose descriptor is duplicated.\n\n"
+                             "Each tensor is given out as soon as its bytes are there. One object "
+                             "may be used from several\n"
+                             "threads; calls come one after the other. After the end, a failure or "
+                             "`close` it is exhausted.")
+      .def(
+          "__init__",
+          [](PyStreamReader* self, nb::handle source, nb::handle descriptor_bytes,
+             nb::handle buffer_bytes, nb::handle composite_depth, std::optional<bool> cross_machine,
+             nb::handle tensor_bytes, nb::handle expected_items,
+             std::optional<double> read_timeout) {
+            io::StreamReadOptions options;
+            options.private_memory_classes = true;  // section 7, Y16
+            options.max_descriptor_bytes =
+                limit_argument<std::uint32_t>(descriptor_bytes, "max_descriptor_bytes")
+                    .value_or(options.max_descriptor_bytes);
+            options.max_buffer_bytes =
+                limit_argument<std::uint64_t>(buffer_bytes, "max_buffer_bytes");
+            options.max_tensor_bytes =
+                limit_argument<std::uint64_t>(tensor_bytes, "max_tensor_bytes");
+            options.expected_items =
+                limit_argument<std::uint64_t>(expected_items, "expected_items");
+            options.cross_machine = cross_machine;
+            if (read_timeout) options.read_timeout = timeout_argument(*read_timeout);
+            const auto depth =
+                limit_argument<std::uint64_t>(composite_depth, "max_composite_depth");
+            if (depth && (*depth == 0 || *depth > deepest_nesting))
+              fail(PyExc_ValueError,
+                   "max_composite_depth: expected 1 to 64, found " + std::to_string(*depth));
+            new (self) PyStreamReader(source, std::move(options));
+          },
+          nb::arg("source"), nb::kw_only(), nb::arg("max_descriptor_bytes") = nb::none(),
+          nb::arg("max_buffer_bytes") = nb::none(), nb::arg("max_composite_depth") = nb::none(),
+          nb::arg("cross_machine") = nb::none(), nb::arg("max_tensor_bytes") = nb::none(),
+          nb::arg("expected_items") = nb::none(), nb::arg("read_timeout") = nb::none(),
+          nb::sig("def __init__(self, source: str | os.PathLike[str] | typing_extensions.Buffer | "
+                  "typing.Any, *, max_descriptor_bytes: int | None = None, "
+                  "max_buffer_bytes: int | None = None, max_composite_depth: int | None = None, "
+                  "cross_machine: bool | None = None, max_tensor_bytes: int | None = None, "
+                  "expected_items: int | None = None, read_timeout: float | None = None) -> None"),
+          "Limits count bytes per frame (`None`: 16 MiB for descriptors, else unlimited) and are "
+          "judged\n"
+          "before memory is taken. `cross_machine` (`None`: on for IPv4 and IPv6 sockets) refuses\n"
+          "tensors that are not producer-synced. A clean end before `expected_items` tensors, and "
+          "a wait\n"
+          "of more than `read_timeout` seconds for the next bytes, are StreamErrors; the first "
+          "wait of a\n"
+          "buffered pipe, which may hold bytes already, has no limit.\n\n"
+          "Raises TypeError for objects whose descriptor is not their content.")
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> StreamReader"))
+      .def("__next__", &PyStreamReader::next, nb::sig("def __next__(self) -> Tensor"),
+           "The next tensor.\n\n"
+           "Raises StopIteration at the clean end; StreamError for truncated, malformed or "
+           "oversized\n"
+           "frames; InvalidDescriptorError, UnsupportedError; FileError for the transport.")
+      .def("close", &PyStreamReader::close,
+           "Give the descriptor back. A Python file object that can seek then stands behind the "
+           "last\n"
+           "frame that was read.")
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __enter__(self) -> StreamReader"))
+      .def(
+          "__exit__",
+          [](PyStreamReader& self, nb::handle, nb::handle, nb::handle) { self.close(); },
+          nb::arg("exc_type").none(), nb::arg("exc_value").none(), nb::arg("traceback").none());
+
+  nb::class_<PyStreamWriter>(
+      m, "StreamWriter", nb::type_slots(collected<PyStreamWriter>),
+      "Writes tensors one after the other: to a path, to an object with `fileno()` (socket, pipe, "
+      "open\n"
+      "file), whose descriptor is duplicated, or without a destination in memory.\n\n"
+      "A path gets the stream at `finish`, in place of an older file; a writer that is given up "
+      "leaves\n"
+      "nothing there. One object may be used from several threads; calls come one after the other.")
+      .def(
+          "__init__",
+          [](PyStreamWriter* self, nb::handle destination, std::optional<bool> cross_machine) {
+            io::StreamWriteOptions options;
+            options.cross_machine = cross_machine;
+            new (self) PyStreamWriter(destination, std::move(options));
+          },
+          nb::arg("destination") = nb::none(), nb::kw_only(), nb::arg("cross_machine") = nb::none(),
+          nb::sig(
+              "def __init__(self, destination: str | os.PathLike[str] | typing.Any | None = None, "
+              "*, cross_machine: bool | None = None) -> None"),
+          "`cross_machine` (`None`: on for IPv4 and IPv6 sockets) refuses tensors that are not\n"
+          "producer-synced. Raises TypeError for objects whose descriptor is not their content.")
+      .def("write", &PyStreamWriter::write, nb::arg("item").none(),
+           nb::sig("def write(self, item: typing.Any) -> None"),
+           "Write a tensor, an array (NumPy, PyTorch, DLPack) or an object with the buffer "
+           "protocol,\n"
+           "straight from its memory.\n\n"
+           "Raises TypeError for anything else, after which the writer is usable as before; "
+           "StreamError\n"
+           "once finished; FileError for the transport.")
+      .def("finish", &PyStreamWriter::finish, "End the stream; idempotent.")
+      .def("getvalue", &PyStreamWriter::getvalue, nb::sig("def getvalue(self) -> bytes"),
+           "The bytes written so far, in memory. Raises StreamError where there is a destination.")
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __enter__(self) -> StreamWriter"))
+      .def(
+          "__exit__",
+          [](PyStreamWriter& self, nb::handle type, nb::handle, nb::handle) {
+            type.is_none() ? self.finish() : self.abandon();
+          },
+          nb::arg("exc_type").none(), nb::arg("exc_value").none(), nb::arg("traceback").none());
+}
+
+}  // namespace hurray::python

@@ -1,0 +1,408 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "exports.hpp"
+
+namespace hurray::python {
+namespace {
+
+PyObject* tensor_type = nullptr;  // borrowed from the module
+
+constexpr std::uint64_t worth_releasing_bytes = 64u << 10;
+
+// ---- construction
+// ---------------------------------------------------------------------------------
+
+/// Holds a buffer-protocol export for the time of a copy.
+struct ExportedBytes {
+  Py_buffer view{};
+  ExportedBytes() = default;
+  ExportedBytes(ExportedBytes&& other) noexcept : view(std::exchange(other.view, {})) {}
+  ExportedBytes& operator=(ExportedBytes&&) = delete;
+  ~ExportedBytes() { PyBuffer_Release(&view); }
+};
+
+ExportedBytes exported(nb::handle source, const std::string& prefix) {
+  constexpr const char* expected = "expected bytes, bytearray, or buffer-compatible object";
+  ExportedBytes result;
+  if (PyObject_CheckBuffer(source.ptr()) == 0)
+    fail(Exc::buffer, prefix + expected + ", got " + python::type_name(source));
+  if (PyObject_GetBuffer(source.ptr(), &result.view, PyBUF_SIMPLE) != 0) {
+    nb::python_error cause;
+    if (!cause.matches(PyExc_Exception)) throw nb::python_error(cause);
+    nb::raise_from(cause, exception_class(Exc::buffer),
+                   "%s%s that is C-contiguous; this %s gives no such view", prefix.c_str(),
+                   expected, python::type_name(source).c_str());
+  }
+  return result;
+}
+
+Buffer copied(const ExportedBytes& source) {
+  const auto size = static_cast<std::size_t>(source.view.len);
+  Buffer buffer = unwrap(Buffer::allocate(size));
+  if (size >= worth_releasing_bytes)
+    without_gil([&] { std::memcpy(buffer.data(), source.view.buf, size); });
+  else if (size != 0)
+    std::memcpy(buffer.data(), source.view.buf, size);
+  return buffer;
+}
+
+template <class T>
+const T& instance(nb::handle value, const char* message) {
+  if (!nb::isinstance<T>(value))
+    fail(PyExc_TypeError, std::string(message) + python::type_name(value));
+  return *nb::inst_ptr<T>(value);
+}
+
+/// Check 3: dense layouts without strides of their own hold every element.
+void check_elements(const Descriptor& d) {
+  if (std::holds_alternative<Strided>(d.layout) || d.shape.is_dynamic()) return;
+  const std::uint64_t count = d.shape.count();
+  const auto need = packed_bytes(bits(d.dtype), count);
+  if (need && *need <= d.buffers[0].byte_size) return;
+  fail(Exc::buffer,
+       "buffer too small: need at least " + (need ? std::to_string(*need) : std::string("2**64")) +
+           " bytes for " + std::string(nb::str(wrap_size(d.shape)).c_str()) + " elements of " +
+           std::string(name(d.dtype)) + ", got " + std::to_string(d.buffers[0].byte_size));
+}
+
+/// Checks 5 and 6: enough buffers, none too many, each as large as the layout implies.
+void check_buffers(const Descriptor& d) {
+  const std::string layout(name(d.layout));
+  const std::size_t need = own_buffers(info(d.layout), d.shape.rank());
+  if (d.buffers.size() < need)
+    fail(Exc::invalid_descriptor, "a " + layout + " layout needs " + std::to_string(need) +
+                                      " buffer(s), but " + std::to_string(d.buffers.size()) +
+                                      " were supplied; pass the rest via aux_buffers=[...]");
+  if (d.buffers.size() > need)
+    fail(Exc::invalid_descriptor, "a " + layout + " layout has " + std::to_string(need) +
+                                      " buffer(s), but " + std::to_string(d.buffers.size()) +
+                                      " were supplied; nothing names the rest");
+  for (std::size_t i = 0; i < need; ++i) {
+    const std::uint64_t bytes = unwrap(required_bytes(d, i));
+    if (bytes > d.buffers[i].byte_size)
+      fail(Exc::buffer, "buffer " + std::to_string(i) + " (" + std::string(role(d.layout, i)) +
+                            ") is " + std::to_string(d.buffers[i].byte_size) + " bytes, but this " +
+                            layout + " layout implies at least " + std::to_string(bytes));
+  }
+}
+
+void construct(PyTensor* self, nb::handle buffer, nb::handle dtype, nb::handle shape,
+               nb::handle device, nb::handle aux_buffers, nb::handle layout, nb::handle statistics,
+               nb::handle shard, nb::handle byte_offset) {
+  Descriptor d;
+  d.dtype = instance<PyDtype>(dtype, "dtype must be a hurray.Dtype, got ").tag;
+  d.shape = shape_argument(shape, true, "");
+  const nb::object placement = device.is_none() ? device_object({}) : nb::borrow(device);
+  const PyDevice& declared = instance<PyDevice>(placement, "device must be a hurray.Device, got ");
+  if (!layout.is_none())
+    d.layout = instance<PyLayout>(layout, "layout must be a hurray.Layout instance, got ").value;
+  if (!statistics.is_none())
+    d.set_statistics(
+        instance<PyStatistics>(statistics, "statistics must be a hurray.Statistics, got ").value);
+  if (!shard.is_none())
+    d.set_shard(instance<PyShard>(shard, "shard must be a hurray.Shard, got ").value);
+  d.byte_offset = unsigned_argument(byte_offset, "byte_offset", dynamic);
+
+  if (!is_dense(d.layout))
+    fail(Exc::unsupported, "tensors with a " + std::string(name(d.layout)) +
+                               " layout cannot be built by this release");
+  if (info(d.dtype) == nullptr)
+    fail(Exc::unsupported, "tensors with an extension dtype cannot be built by this release");
+
+  std::vector<ExportedBytes> sources;
+  sources.push_back(exported(buffer, ""));
+  if (!aux_buffers.is_none())
+    for (const nb::object& item : sequence_argument(aux_buffers, "aux_buffers"))
+      sources.push_back(
+          exported(item, "aux_buffers[" + std::to_string(sources.size() - 1) + "]: "));
+  if (sources.size() > BufferTable::max_size)
+    fail(Exc::invalid_descriptor, "a tensor has at most 255 buffers");
+  d.buffers.resize(sources.size());
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    d.buffers[i] = {.byte_size = static_cast<std::uint64_t>(sources[i].view.len),
+                    .device = declared.kind,
+                    .memory_class = declared.memory_class};
+  check_elements(d);
+  check_layout(d.layout, d.shape);
+  check_buffers(d);
+
+  std::vector<Buffer> buffers;
+  for (const ExportedBytes& source : sources) buffers.push_back(copied(source));
+  auto bound = bind(std::move(d), std::move(buffers), {.provenance = Provenance::outside});
+  if (!bound) {
+    if (hurray::raise(bound.error()) == Raise::buffer)
+      fail(Exc::buffer, "invalid buffer parameters: " + to_string(bound.error()));
+    throw_error(bound.error());
+  }
+  new (self) PyTensor{*std::move(bound), nb::borrow(dtype), placement};
+}
+
+/// The tensor of a method that needs its Python object as well.
+const PyTensor& self_of(nb::handle self) {
+  const PyTensor* t = unwrap_tensor(self);
+  if (t == nullptr)
+    fail(PyExc_TypeError, "expected a hurray.Tensor, got " + python::type_name(self));
+  return *t;
+}
+
+// ---- members
+// --------------------------------------------------------------------------------------
+
+/// The names under which sparse layouts show their parts.
+constexpr auto component_names = std::to_array<std::string_view>(
+    {"nnz", "values", "indices", "col_indices", "row_ptr", "row_indices", "col_ptr"});
+
+nb::object missing_attribute(const PyTensor& t, std::string_view wanted) {
+  // A property that raises an AttributeError is asked for here once more; its own reason stands.
+  if (wanted == "__array_interface__") return array_interface(t);
+  std::string message = "'Tensor' object has no attribute '" + std::string(wanted) + "'";
+  if (std::ranges::find(component_names, wanted) != component_names.end())
+    message += "; this is a " + std::string(name(t.descriptor().layout)) + " tensor";
+  if (wanted == "numpy") message += "; use to_numpy()";
+  fail(PyExc_AttributeError, message);
+}
+
+std::uint64_t nbytes(const PyTensor& t) noexcept {
+  std::uint64_t sum = 0;
+  for (const Buffer& buffer : t.tensor.buffers()) sum += buffer.size();
+  return sum;
+}
+
+nb::object buffer(const PyTensor& t, nb::handle index) {
+  if (!PyIndex_Check(index.ptr()))
+    fail(PyExc_TypeError, "index must be an int, got " + python::type_name(index));
+  const Py_ssize_t i = PyNumber_AsSsize_t(index.ptr(), PyExc_IndexError);
+  if (i == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (i < 0 || static_cast<std::size_t>(i) >= t.tensor.buffers().size())
+    fail(PyExc_IndexError, "buffer index " + std::to_string(i) + " is outside 0 to " +
+                               std::to_string(t.tensor.buffers().size()) + " (exclusive)");
+  if (t.tensor.unsynced_buffer()) require_elements(t, Way::array);
+  return wrap_tensor(buffer_tensor(t.tensor, static_cast<std::size_t>(i)), t.device);
+}
+
+nb::object to_cpu_of(nb::handle self) {
+  const PyTensor& t = self_of(self);
+  if (t.tensor.unsynced_buffer()) require_elements(t, Way::array);
+  if (t.placement().kind == Device::cpu && t.tensor.memory_device() == Device::cpu)
+    return nb::borrow(self);
+  return wrap_tensor(to_cpu(t.tensor));
+}
+
+nb::object array(nb::handle self, nb::handle dtype, nb::handle copy_value) {
+  const PyTensor& t = self_of(self);
+  const Copy copy = copy_argument(copy_value);
+  if (dtype.is_none()) return to_ndarray(self, t, copy, false);
+  // A cast makes its own copy, so the array that it starts from may share.
+  nb::object values = to_ndarray(
+      self, t, copy == Copy::always && !is_sub_byte(t.descriptor().dtype) ? Copy::if_needed : copy,
+      false);
+  const nb::object wanted = nb::module_::import_("numpy").attr("dtype")(dtype);
+  if (values.attr("dtype").equal(wanted))
+    return copy == Copy::always && !is_sub_byte(t.descriptor().dtype)
+               ? nb::object(values.attr("copy")("K"))
+               : values;
+  if (copy == Copy::never)
+    fail(Exc::copy_required,
+         "copy=False: a cast to " + std::string(nb::str(wanted).c_str()) + " makes a copy");
+  return values.attr("astype")(wanted);
+}
+
+nb::object to_numpy(nb::handle self, nb::handle copy_value, bool storage) {
+  const PyTensor& t = self_of(self);
+  const Copy copy = copy_argument(copy_value);
+  numpy_api();
+  if (storage && ambiguous_bool(t)) {
+    const nb::object bytes = storage_ndarray(self, t);
+    return copy == Copy::always ? nb::object(bytes.attr("copy")("K")) : bytes;
+  }
+  return to_ndarray(self, t, copy, true);
+}
+
+PyObject* subscript(PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_TypeError,
+                  "'Tensor' object is not subscriptable; index its array: np.asarray(t)[...]");
+  return nullptr;
+}
+
+const PyType_Slot slots[] = {{Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented)},
+                             {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
+                             {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                             {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
+                             {0, nullptr}};
+
+}  // namespace
+
+nb::object wrap_tensor(Result<hurray::Tensor>&& tensor, nb::object device) {
+  if (!tensor) throw_error(tensor.error());
+  return wrap_tensor(*std::move(tensor), std::move(device));
+}
+
+nb::object wrap_tensor(hurray::Tensor&& tensor, nb::object device) {
+  if (!device.is_valid()) device = device_object(declared_device(tensor.descriptor()));
+  nb::object dtype = dtype_object(tensor.descriptor().dtype);
+  nb::object object = nb::inst_alloc(tensor_type);
+  new (nb::inst_ptr<PyTensor>(object))
+      PyTensor{std::move(tensor), std::move(dtype), std::move(device)};
+  nb::inst_mark_ready(object);
+  return object;
+}
+
+const PyTensor* unwrap_tensor(nb::handle object) noexcept {
+  if (PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(tensor_type)) == 0 ||
+      !nb::inst_ready(object))
+    return nullptr;
+  return nb::inst_ptr<PyTensor>(object);
+}
+
+nb::object new_tensor(DType dtype, Shape shape, Buffer buffer, nb::object device) {
+  Descriptor d;
+  d.dtype = dtype;
+  d.shape = std::move(shape);
+  if (device.is_valid()) {
+    const PyDevice& declared = *nb::inst_ptr<PyDevice>(device);
+    d.buffers =
+        BufferTable{BufferHandle{.device = declared.kind, .memory_class = declared.memory_class}};
+  }
+  std::vector<Buffer> buffers;
+  buffers.push_back(std::move(buffer));
+  auto bound = bind(std::move(d), std::move(buffers));
+  if (!bound && hurray::raise(bound.error()) == Raise::buffer)
+    fail(Exc::buffer, "invalid buffer parameters: " + to_string(bound.error()));
+  return wrap_tensor(std::move(bound), std::move(device));
+}
+
+void bind_tensor(nb::module_& m) {
+  using namespace nb::literals;
+  nb::class_<PyTensor> type(
+      m, "Tensor", nb::is_final(), nb::is_weak_referenceable(), nb::type_slots(slots),
+      "Elements of one type in one or more buffers, with what is declared about them. Immutable "
+      "but for\n"
+      "the bytes; compared by identity; not hashable.\n\n"
+      "`Tensor(...)` copies every buffer into own, writable memory on a multiple of 64 bytes. "
+      "`buffer`\n"
+      "and `aux_buffers` are bytes-like objects; `shape` counts logical elements, `None` for a "
+      "size that\n"
+      "is not known; `layout` is a `Layout` (default row-major); `byte_offset` is where element\n"
+      "[0, ..., 0] starts in buffer 0. Raises `InvalidDescriptorError` for metadata that "
+      "contradict each\n"
+      "other and `BufferError` for buffers that are missing, too small or in an impossible place.");
+  tensor_type = type.ptr();
+  type.def(
+      "__init__", &construct, "buffer"_a.none(), "dtype"_a, "shape"_a, "device"_a = nb::none(),
+      nb::kw_only(), "aux_buffers"_a = nb::none(), "layout"_a = nb::none(),
+      "statistics"_a = nb::none(), "shard"_a = nb::none(), "byte_offset"_a = 0,
+      nb::sig("def __init__(self, buffer: bytes | bytearray | memoryview, dtype: Dtype, shape: "
+              "collections.abc.Sequence[int | None], device: Device | None = None, *, aux_buffers: "
+              "collections.abc.Sequence[bytes | bytearray | memoryview] | None = None, layout: "
+              "Layout | None = "
+              "None, statistics: Statistics | None = None, shard: Shard | None = None, "
+              "byte_offset: int = 0) -> None"));
+  type.def_prop_ro(
+          "dtype", [](const PyTensor& t) { return t.dtype; }, nb::sig("def dtype(self) -> Dtype"),
+          "The element type.")
+      .def_prop_ro(
+          "device", [](const PyTensor& t) { return t.device; },
+          nb::sig("def device(self) -> Device"), "The declared placement of all buffers.")
+      .def_prop_ro(
+          "shape", [](const PyTensor& t) { return wrap_shape(t.descriptor().shape); },
+          nb::sig("def shape(self) -> tuple[int | None, ...]"),
+          "Sizes in logical elements; `None` for one that is not known.")
+      .def_prop_ro(
+          "ndim", [](const PyTensor& t) { return t.descriptor().shape.rank(); },
+          "Number of dimensions.")
+      .def_prop_ro(
+          "size", [](const PyTensor& t) { return wrap_size(t.descriptor().shape); },
+          nb::sig("def size(self) -> int | None"),
+          "Number of logical elements; `None` while a dimension is not known.")
+      .def_prop_ro(
+          "layout", [](const PyTensor& t) { return wrap_layout(t.descriptor().layout); },
+          nb::sig("def layout(self) -> Layout"), "The layout, a fresh object per access.")
+      .def_prop_ro(
+          "buffer_count", [](const PyTensor& t) { return t.tensor.buffers().size(); },
+          "Number of buffers.")
+      .def_prop_ro("nbytes", &nbytes, "Sum of the buffers' sizes in bytes.")
+      .def_prop_ro(
+          "buffer_handles",
+          [](const PyTensor& t) { return wrap_handles(t.descriptor().buffers, t.device); },
+          nb::sig("def buffer_handles(self) -> tuple[BufferHandle, ...]"),
+          "What is declared about each buffer. Touches no byte and keeps nothing alive.")
+      .def_prop_ro(
+          "descriptor", [](const PyTensor& t) { return wrap_descriptor(t.descriptor(), t.device); },
+          nb::sig("def descriptor(self) -> Descriptor"), "The metadata as the value that travels.")
+      .def_prop_ro(
+          "statistics", [](const PyTensor& t) { return wrap_statistics(t.descriptor()); },
+          nb::sig("def statistics(self) -> Statistics | None"), "Statistics, where there are any.")
+      .def_prop_ro(
+          "shard", [](const PyTensor& t) { return wrap_shard(t.descriptor()); },
+          nb::sig("def shard(self) -> Shard | None"),
+          "Place in a larger tensor, where there is one.")
+      .def_prop_ro(
+          "readonly", [](const PyTensor& t) { return t.tensor.readonly(); },
+          "Whether writes are refused by everything that hands out the bytes.")
+      .def("buffer", &buffer, "index"_a, nb::sig("def buffer(self, index: int) -> Tensor"),
+           "Rank-1 uint8 view of exactly the bytes of that buffer, on the tensor's device. Raises\n"
+           "`IndexError` where there is none, negative indices included.")
+      .def("to_cpu", &to_cpu_of, nb::sig("def to_cpu(self) -> Tensor"),
+           "The same memory declared as the CPU's, without a copy; itself when it is already. "
+           "Raises\n"
+           "`UnsupportedError` for memory of a device.")
+      .def("to_numpy", &to_numpy, nb::kw_only(), "copy"_a = nb::none(), "storage"_a = false,
+           nb::sig("def to_numpy(self, *, copy: bool | None = None, storage: bool = False) -> "
+                   "typing.Any"),
+           "The elements as a `numpy.ndarray` that shares the memory; packed types are unpacked, "
+           "which\n"
+           "is a copy (`copy=False`: `CopyRequiredError`). `storage=True` gives the bytes of a "
+           "bool\n"
+           "tensor whose bytes can be read in two ways, one per element.")
+      .def(
+          "to_torch",
+          [](nb::handle self, nb::handle copy, nb::handle device) {
+            return to_torch(self, self_of(self), copy_argument(copy), device);
+          },
+          nb::kw_only(), "copy"_a = nb::none(), "device"_a = nb::none(),
+          nb::sig("def to_torch(self, *, copy: bool | None = None, device: object = None) -> "
+                  "typing.Any"),
+          "The elements as a `torch.Tensor` that shares the memory. What PyTorch cannot honour (a\n"
+          "read-only tensor, negative strides) is copied; `copy=False` raises instead. bool needs\n"
+          "`copy=True`. `device` moves the result, by PyTorch.")
+      .def(
+          "__array__", &array, "dtype"_a = nb::none(), "copy"_a = nb::none(),
+          nb::sig(
+              "def __array__(self, dtype: object = None, copy: bool | None = None) -> typing.Any"),
+          "NumPy's protocol: an array that shares the memory, or a copy where a cast asks for one.")
+      .def_prop_ro(
+          "__array_interface__", [](const PyTensor& t) { return array_interface(t); },
+          nb::sig("def __array_interface__(self) -> dict[str, object]"),
+          "NumPy's protocol, version 3.")
+      .def(
+          "__dlpack__",
+          [](nb::handle self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
+             nb::handle copy) {
+            return to_dlpack(self, self_of(self), stream, max_version, dl_device, copy);
+          },
+          nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
+          "dl_device"_a = nb::none(), "copy"_a = nb::none(),
+          nb::sig(
+              "def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | "
+              "None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) "
+              "-> typing.Any"),
+          "DLPack, up to version 1.1: a capsule that keeps the tensor alive. What cannot be given "
+          "is a\n"
+          "built-in `BufferError`.")
+      .def(
+          "__dlpack_device__", [](const PyTensor& t) { return dlpack_device(t); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
+          "DLPack's device type and the device id of the declared placement.")
+      .def("__getattr__", &missing_attribute, "name"_a,
+           nb::sig("def __getattr__(self, name: str) -> typing.NoReturn"))
+      .def(
+          "__repr__", [](nb::handle self) { return repr(self, self_of(self)); },
+          nb::sig("def __repr__(self) -> str"))
+      .def(
+          "__str__", [](nb::handle self) { return str(self, self_of(self)); },
+          nb::sig("def __str__(self) -> str"));
+}
+
+}  // namespace hurray::python
