@@ -61,18 +61,19 @@ Result<Tensor> bind(Descriptor descriptor, std::vector<Buffer> buffers, BindOpti
                    .expected = descriptor.buffers.size(),
                    .found = buffers.size()};
     Tensor tensor;
-    auto declared = descriptor;
+    const bool relays = !std::ranges::all_of(descriptor.buffers, [](const BufferHandle& handle) {
+      return handle.sync_mode == SyncMode::producer_synced;
+    });
+    const auto relayed = relays ? std::make_shared<Descriptor>(descriptor) : nullptr;
     descriptor.buffers.resize(buffers.size());
-    declared.buffers.resize(buffers.size());
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       BufferHandle& handle = descriptor.buffers[i];
-      BufferHandle& relayed = declared.buffers[i];
-      handle.byte_size = relayed.byte_size = buffers[i].size();
-      const bool says_nothing = !std::has_single_bit(relayed.alignment) ||
-                                (relayed.alignment < min_buffer_alignment && !handle.is_empty());
-      if (measurable(options.memory_device) || says_nothing)
-        handle.alignment = buffers[i].alignment();
-      if (says_nothing) relayed.alignment = handle.alignment;
+      handle.byte_size = buffers[i].size();
+      if (!std::has_single_bit(handle.alignment) ||
+          (handle.alignment < min_buffer_alignment && !handle.is_empty()))
+        handle.alignment = buffers[i].alignment();  // nothing that could be kept was declared
+      if (relays) relayed->buffers[i] = handle;
+      if (measurable(options.memory_device)) handle.alignment = buffers[i].alignment();
       tensor.readonly_ |= buffers[i].readonly();
     }
     if (auto valid = validate(descriptor); !valid) return blame(valid.error());
@@ -80,8 +81,7 @@ Result<Tensor> bind(Descriptor descriptor, std::vector<Buffer> buffers, BindOpti
     tensor.buffers_ = std::move(buffers);
     tensor.memory_device_ = options.memory_device;
     tensor.provenance_ = options.provenance;
-    if (tensor.unsynced_buffer())
-      tensor.relayed_ = std::make_shared<const Descriptor>(std::move(declared));
+    tensor.relayed_ = relayed;
     return tensor;
   });
 }

@@ -14,6 +14,7 @@ import pytest
 import hurray
 import hurray.device
 import hurray.dtype
+import processes
 
 TIER_1 = "float16 bfloat16 float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64 bool".split()
 TIER_2 = (
@@ -175,6 +176,7 @@ def test_another_package_in_the_same_folder_is_refused(tmp_path, other):
     run = subprocess.run(
         [sys.executable, "-c", "import hurray"],
         env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+        cwd=tmp_path,
         capture_output=True,
         text=True,
     )
@@ -193,5 +195,11 @@ def test_own_dist_info_beside_the_package_is_fine(tmp_path):
 
 def test_import_does_not_import_partners():
     code = "import hurray, sys; print([m for m in ('numpy', 'torch', 'ml_dtypes') if m in sys.modules])"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=processes.HERE,
+    )
     assert run.stdout.strip() == "[]"

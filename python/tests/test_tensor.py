@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import hurray
+import processes
 from hurray import (
     BufferError,
     ColMajorLayout,
@@ -274,7 +275,13 @@ def test_printing_without_numpy():
         "try: t.to_numpy()\n"
         "except ImportError as e: print(e)\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=processes.HERE,
+    )
     form = (
         "hurray.Tensor(shape=(2, 3), dtype=float32, "
         "device=hurray.Device(kind='cpu', device_id=0, memory_class='standard'))"
