@@ -10,7 +10,7 @@
 
 #if defined(__GNUC__) && defined(__x86_64__)
 #define HURRAY_CRC32C_SSE42 1
-#include <nmmintrin.h>
+#include <immintrin.h>
 #elif defined(__GNUC__) && defined(__aarch64__)
 #define HURRAY_CRC32C_ARMV8 1
 #include <arm_acle.h>
@@ -169,19 +169,121 @@ HURRAY_CRC32C_TARGET std::uint32_t with_instructions(std::span<const std::byte> 
 
 #endif
 
-bool has_instructions() noexcept {
+#if defined(HURRAY_CRC32C_SSE42)
+
+#define HURRAY_CRC32C_FOLDING __attribute__((target("sse4.2,avx2,pclmul,vpclmulqdq")))
+
+constexpr std::size_t folded_bytes = 128;
+
+HURRAY_CRC32C_FOLDING inline __m256i load(const std::byte* p) noexcept {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+
+/// Both halves of each 16 bytes of `sum`, moved on by `folded_bytes`, added to `next`.
+HURRAY_CRC32C_FOLDING inline __m256i fold(__m256i sum, __m256i next, __m256i factors) noexcept {
+  const __m256i first = _mm256_clmulepi64_epi128(sum, factors, 0x00);
+  const __m256i second = _mm256_clmulepi64_epi128(sum, factors, 0x11);
+  return _mm256_xor_si256(_mm256_xor_si256(first, second), next);
+}
+
+/// 128 bytes that stand for all before them.
+struct Folded {
+  __m256i parts[4];
+};
+
+HURRAY_CRC32C_FOLDING inline Folded begin(const std::byte* p, std::uint32_t crc) noexcept {
+  const __m256i start = _mm256_set_epi64x(0, 0, 0, static_cast<long long>(crc));
+  return {{_mm256_xor_si256(load(p), start), load(p + 32), load(p + 64), load(p + 96)}};
+}
+
+HURRAY_CRC32C_FOLDING inline void fold(Folded& sum, const std::byte* p) noexcept {
+  // The product of two reflected factors is one bit short of its place.
+  constexpr auto near = static_cast<long long>(std::uint64_t{power(folded_bytes - 4)} << 1);
+  constexpr auto far = static_cast<long long>(std::uint64_t{power(folded_bytes + 4)} << 1);
+  const __m256i factors = _mm256_set_epi64x(near, far, near, far);
+  for (__m256i& part : sum.parts) {
+    part = fold(part, load(p), factors);
+    p += sizeof part;
+  }
+}
+
+/// The register after all bytes that `sum` stands for.
+HURRAY_CRC32C_FOLDING std::uint64_t end(const Folded& sum) noexcept {
+  std::array<std::byte, folded_bytes> bytes;
+  std::byte* p = bytes.data();
+  for (const __m256i& part : sum.parts) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), part);
+    p += sizeof part;
+  }
+  std::uint64_t crc = 0;
+  for (p = bytes.data(); p != bytes.data() + bytes.size(); p += 8)
+    crc = HURRAY_CRC32C_WORD(crc, load_word(p));
+  return crc;
+}
+
+/// Products without carries, on 32 bytes at once, keep other parts of the CPU busy than its instruction:
+/// of long inputs both take their share at the same time, a folded block and three plain ones behind it.
+HURRAY_CRC32C_FOLDING std::uint32_t with_folding(std::span<const std::byte> bytes,
+                                                 std::uint32_t crc) noexcept {
+  constexpr std::size_t rounds = 128;
+  constexpr std::size_t words = 5;  // of each plain block for 128 folded bytes
+  constexpr std::size_t folded_block = (rounds + 1) * folded_bytes;
+  constexpr std::size_t plain_block = rounds * words * 8;
+
+  const std::byte* p = bytes.data();
+  std::size_t left = bytes.size();
+  std::uint64_t sum = ~crc;
+  while (left >= folded_block + 3 * plain_block) {
+    const std::byte* plain = p + folded_block;
+    Folded folded = begin(p, static_cast<std::uint32_t>(sum));
+    std::uint64_t a = 0;
+    std::uint64_t b = 0;
+    std::uint64_t c = 0;
+    for (std::size_t round = 0; round < rounds; ++round) {
+      p += folded_bytes;
+      fold(folded, p);
+      for (std::size_t word = 0; word < words; ++word, plain += 8) {
+        a = HURRAY_CRC32C_WORD(a, load_word(plain));
+        b = HURRAY_CRC32C_WORD(b, load_word(plain + plain_block));
+        c = HURRAY_CRC32C_WORD(c, load_word(plain + 2 * plain_block));
+      }
+    }
+    a ^= shifted<plain_block>(static_cast<std::uint32_t>(end(folded)));
+    b ^= shifted<plain_block>(static_cast<std::uint32_t>(a));
+    sum = c ^ shifted<plain_block>(static_cast<std::uint32_t>(b));
+    p += folded_bytes + 3 * plain_block;
+    left -= folded_block + 3 * plain_block;
+  }
+  if (left >= 4 * folded_bytes) {
+    Folded folded = begin(p, static_cast<std::uint32_t>(sum));
+    for (p += folded_bytes, left -= folded_bytes; left >= folded_bytes;
+         p += folded_bytes, left -= folded_bytes)
+      fold(folded, p);
+    sum = end(folded);
+  }
+  return with_instructions({p, left}, ~static_cast<std::uint32_t>(sum));
+}
+
+#endif
+
+/// How many of `paths`, from the first on, this CPU cannot run.
+std::size_t missing_paths() noexcept {
 #if defined(HURRAY_CRC32C_SSE42)
   __builtin_cpu_init();
-  return __builtin_cpu_supports("sse4.2") != 0;
+  if (__builtin_cpu_supports("sse4.2") == 0) return 2;
+  const bool folds = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("pclmul") != 0 &&
+                     __builtin_cpu_supports("vpclmulqdq") != 0;
+  return folds ? 0 : 1;
 #elif defined(HURRAY_CRC32C_ARMV8)
-  return system::has_armv8_crc();
+  return system::has_armv8_crc() ? 0 : 1;
 #else
-  return false;
+  return 0;
 #endif
 }
 
 constexpr auto paths = std::to_array<Crc32cPath>({
 #if defined(HURRAY_CRC32C_SSE42)
+    {"vpclmulqdq", with_folding},
     {"sse4.2", with_instructions},
 #elif defined(HURRAY_CRC32C_ARMV8)
     {"armv8", with_instructions},
@@ -192,8 +294,8 @@ constexpr auto paths = std::to_array<Crc32cPath>({
 }  // namespace
 
 std::span<const Crc32cPath> crc32c_paths() noexcept {
-  static const bool instructions = has_instructions();
-  return instructions ? std::span(paths) : std::span(paths).last(1);
+  static const std::size_t missing = missing_paths();
+  return std::span(paths).subspan(missing);
 }
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc) noexcept {

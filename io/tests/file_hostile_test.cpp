@@ -403,7 +403,7 @@ TEST(HostileFile, Rows20To22KeyValues) {
 
 TEST(HostileFile, Row23DescriptorPrefix) {
   expect_refused(spoiled([](Image& i) { i.bytes[64] = std::byte{0}; }),
-                 {Errc::invalid_magic, "magic", 0, 0, "t", Origin::descriptor});
+                 {Errc::invalid_magic, "magic", 0, 0x525259, "t", Origin::descriptor});
   expect_refused(spoiled([](Image& i) { i.set<std::uint8_t>(68, 2); }),
                  {Errc::unsupported_version, "version_major", 1, 2, "t", Origin::descriptor});
   expect_refused(

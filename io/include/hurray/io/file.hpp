@@ -140,7 +140,7 @@ HURRAY_EXPORT Result<KeyValues> load_kv(const std::string& path, const OpenOptio
 /// (08-python-api.md section 19.3). False where it cannot be told.
 HURRAY_EXPORT bool is_local_file(const std::string& path) noexcept;
 
-/// What a file is that is not a `.hrry` file, in words for a person, with what to do (09 section 2);
+/// What a file is that is not a `.hrry` file, in words for a person, with what to do;
 /// "" when its first bytes tell nothing. `head` are its first bytes (512 suffice), `size` its length.
 HURRAY_EXPORT std::string describe_foreign_file(std::span<const std::byte> head,
                                                 std::uint64_t size);
