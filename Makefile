@@ -18,7 +18,7 @@ test:  ## Set up, build and test everything; FRAMEWORKS=1 adds PyTorch and JAX
 	@tools/test.sh
 
 test-cpp:  ## The C++ stages of `make test`
-	@tools/test.sh setup asan clang release
+	@tools/test.sh setup asan clang
 
 test-python:  ## The Python stage of `make test`
 	@tools/test.sh setup wheel

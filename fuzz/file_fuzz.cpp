@@ -1,5 +1,5 @@
-// Any bytes as a file: opening refuses them or hands out tensors of which every byte can be read, the
-// same in every mode.
+// Any bytes as a file: opening refuses them or hands out tensors of which every byte can be read,
+// the same in every mode.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -69,7 +69,8 @@ void run(std::span<const std::uint8_t> bytes) {
   }
 }
 
-/// Makes the checksum of the index right where there is an index, so that what is behind it is reached.
+/// Makes the checksum of the index right where there is an index, so that what is behind it is
+/// reached.
 void repair(std::span<std::uint8_t> bytes) {
   if (bytes.size() < 112) return;
   const auto trailer = bytes.last(40);
@@ -78,8 +79,8 @@ void repair(std::span<std::uint8_t> bytes) {
   };
   const std::uint64_t end = bytes.size() - trailer.size();
   if (number(0) > end || number(8) > end - number(0)) return;
-  const auto index = bytes.subspan(static_cast<std::size_t>(number(0)),
-                                   static_cast<std::size_t>(number(8)));
+  const auto index =
+      bytes.subspan(static_cast<std::size_t>(number(0)), static_cast<std::size_t>(number(8)));
   hurray::detail::store(std::as_writable_bytes(trailer).data() + 28,
                         hurray::io::crc32c(std::as_bytes(index)));
 }

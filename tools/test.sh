@@ -4,8 +4,8 @@
 #   setup       packages
 #   asan        C++ with AddressSanitizer, UBSan and leak detection
 #   clang       everything with clang, warnings are errors; public headers compile alone
-#   release     g++ optimized, warnings are errors
-#   wheel       sdist -> wheel -> a fresh virtual environment outside this folder -> pytest
+#   wheel       sdist -> wheel (g++, optimized, warnings are errors) -> a fresh virtual environment
+#               outside this folder -> pytest
 #   wheel-asan  pytest under AddressSanitizer
 #   fuzz        SECONDS_PER_TARGET (10) of each fuzz target
 #   shared      shared libraries (not in `all`)
@@ -44,10 +44,6 @@ stage_clang() {
     cmake_stage clang "-DCMAKE_CXX_COMPILER=clang++-$clang" \
       -DHURRAY_BUILD_BENCH=ON -DHURRAY_BUILD_FUZZ=ON $(with_extension) &&
     cmake --build --preset clang --target all_verify_interface_header_sets
-}
-
-stage_release() {
-  build_venv && cmake_stage release $(with_extension)
 }
 
 stage_shared() { cmake_stage shared; }
@@ -131,7 +127,7 @@ run_stage() {
 stages=()
 for stage in "${@:-all}"; do
   if [[ $stage == all ]]; then
-    stages+=(setup asan clang release wheel wheel-asan fuzz)
+    stages+=(setup asan clang wheel wheel-asan fuzz)
   else
     stages+=("$stage")
   fi

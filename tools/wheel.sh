@@ -27,4 +27,6 @@ rm -rf build/dist build/sdist
 mkdir -p build/sdist
 build/venv-build/bin/python -m build --sdist --no-isolation --outdir build/dist .
 tar -xzf build/dist/hurray_cpp-*.tar.gz -C build/sdist --strip-components=1
-"$pip" wheel --disable-pip-version-check --no-deps -w build/dist ./build/sdist
+# The optimized g++ build of everything that is installed: its warnings are errors here.
+"$pip" wheel --disable-pip-version-check --no-deps -w build/dist -C cmake.define.HURRAY_WARNINGS=ON \
+  -C cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON ./build/sdist

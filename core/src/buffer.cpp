@@ -51,8 +51,9 @@ Result<Buffer> Buffer::allocate(std::uint64_t size, bool zeroed, std::uint32_t a
     if (block->data() == nullptr)
       return Error{.code = Errc::out_of_memory,
                    .origin = Origin::buffer,
-                   .expect = Expect::nothing,
+                   .expect = Expect::as_said,
                    .field = "byte_size",
+                   .what = "a size that there is memory for",
                    .found = size};
     buffer.data_ = block->data();
     buffer.size_ = size;

@@ -12,8 +12,8 @@ hurray::Result<Placement> place(const BufferTable& buffers, std::uint64_t data_o
   std::uint64_t end = data_offset;
   const bool empty = std::ranges::all_of(buffers, &BufferHandle::is_empty);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const auto start = empty || i == 0 ? data_offset
-                                       : checked_align_up<std::uint64_t>(end, alignment);
+    const auto start =
+        empty || i == 0 ? data_offset : checked_align_up<std::uint64_t>(end, alignment);
     const auto stop = start ? checked_add(*start, buffers[i].byte_size) : std::nullopt;
     if (!stop || *stop > max_file_bytes)
       return hurray::Error{.code = Errc::overflow,

@@ -16,14 +16,14 @@
 #include "hurray/io/file.hpp"
 #include "hurray/table.hpp"
 
-/// The fixed parts of a `.hrry` file and the sums over positions (04-file.md sections 2 to 6). Every
-/// list of fields runs with a `Reader`, a `Sizer` or a `Writer` and judges what a field alone, or with
-/// those before it, can break.
+/// The fixed parts of a `.hrry` file and the sums over positions (04-file.md sections 2 to 6).
+/// Every list of fields runs with a `Reader`, a `Sizer` or a `Writer` and judges what a field
+/// alone, or with those before it, can break.
 namespace hurray::io {
 
-inline constexpr auto file_magic = std::to_array<std::byte>(
-    {std::byte{'H'}, std::byte{'R'}, std::byte{'R'}, std::byte{'Y'}, std::byte{'F'},
-     std::byte{'I'}, std::byte{'L'}, std::byte{'E'}});
+inline constexpr auto file_magic =
+    std::to_array<std::byte>({std::byte{'H'}, std::byte{'R'}, std::byte{'R'}, std::byte{'Y'},
+                              std::byte{'F'}, std::byte{'I'}, std::byte{'L'}, std::byte{'E'}});
 
 inline constexpr std::size_t header_bytes = 64;
 inline constexpr std::size_t trailer_bytes = 40;
@@ -62,9 +62,10 @@ constexpr bool is_data_alignment(std::uint32_t alignment) noexcept {
 }
 
 template <class T, class Of>
-concept Either = std::is_same_v<std::remove_const_t<T>, Of>;
+concept MaybeConst = std::is_same_v<std::remove_const_t<T>, Of>;
 
-/// Reserved bytes: 0 in what is written, and in what is read unless a later minor version may use them.
+/// Reserved bytes: 0 in what is written, and in what is read unless a later minor version may use
+/// them.
 template <class Io>
 void reserved(Io& io, Field field, std::uint64_t n, bool ignored) noexcept {
   if constexpr (Io::reads) {
@@ -76,46 +77,69 @@ void reserved(Io& io, Field field, std::uint64_t n, bool ignored) noexcept {
   io.reserved(field, n);
 }
 
+// An index has thousands of entries: an error is only put together where there is one.
+
 /// The position of a descriptor, KV section or index.
 template <class Io>
 void check_multiple(Io& io, Field field, std::uint64_t value) noexcept {
-  io.check(value % part_alignment == 0,
-           {.code = Errc::invalid_value, .expect = Expect::as_said, .index = field.index,
-            .field = field.name, .what = "a multiple of 8", .found = value});
+  if (value % part_alignment != 0)
+    io.check(false, {.code = Errc::invalid_value,
+                     .expect = Expect::as_said,
+                     .index = field.index,
+                     .field = field.name,
+                     .what = "a multiple of 8",
+                     .found = value});
 }
 
 template <class Io>
 void check_at_least(Io& io, Errc code, Field field, std::uint64_t value,
                     std::uint64_t least) noexcept {
-  io.check(value >= least, {.code = code, .expect = Expect::at_least, .index = field.index,
-                            .field = field.name, .expected = least, .found = value});
+  if (value < least)
+    io.check(false, {.code = code,
+                     .expect = Expect::at_least,
+                     .index = field.index,
+                     .field = field.name,
+                     .expected = least,
+                     .found = value});
 }
 
 template <class Io>
 void check_at_most(Io& io, Errc code, Field field, std::uint64_t value,
                    std::uint64_t most) noexcept {
-  io.check(value <= most, {.code = code, .expect = Expect::at_most, .index = field.index,
-                           .field = field.name, .expected = most, .found = value});
+  if (value > most)
+    io.check(false, {.code = code,
+                     .expect = Expect::at_most,
+                     .index = field.index,
+                     .field = field.name,
+                     .expected = most,
+                     .found = value});
 }
 
 /// Section 2.
-template <Either<FileHeader> Header, class Io>
+template <MaybeConst<FileHeader> Header, class Io>
 void fields(Header& self, Io& io) noexcept {
   io.literal("magic", file_magic, Errc::invalid_magic);
   io("container_version_major", self.version_major);
-  io.check(self.version_major == 1,
-           {.code = Errc::unsupported_version, .expect = Expect::exactly,
-            .field = "container_version_major", .expected = 1, .found = self.version_major});
+  io.check(self.version_major == 1, {.code = Errc::unsupported_version,
+                                     .expect = Expect::exactly,
+                                     .field = "container_version_major",
+                                     .expected = 1,
+                                     .found = self.version_major});
   io("container_version_minor", self.version_minor);
   reserved(io, "header.reserved", 2, newer(self));
   io.bits("file_flags", self.flags, file_flags);
-  io.check((self.flags & ~known_file_flags) == 0,
-           {.code = Errc::reserved_bits, .expect = Expect::exactly, .field = "file_flags",
-            .what = "in bits 3 to 31", .expected = 0, .found = self.flags & ~known_file_flags});
+  io.check((self.flags & ~known_file_flags) == 0, {.code = Errc::reserved_bits,
+                                                   .expect = Expect::exactly,
+                                                   .field = "file_flags",
+                                                   .what = "in bits 3 to 31",
+                                                   .expected = 0,
+                                                   .found = self.flags & ~known_file_flags});
   io("data_buffer_alignment", self.data_buffer_alignment);
   io.check(is_data_alignment(self.data_buffer_alignment),
-           {.code = Errc::invalid_value, .expect = Expect::as_said,
-            .field = "data_buffer_alignment", .what = "a power of two from 4096 to 2097152",
+           {.code = Errc::invalid_value,
+            .expect = Expect::as_said,
+            .field = "data_buffer_alignment",
+            .what = "a power of two from 4096 to 2097152",
             .found = self.data_buffer_alignment});
   io("first_descriptor_offset", self.first_descriptor_offset);
   check_at_least(io, Errc::out_of_bounds, "first_descriptor_offset", self.first_descriptor_offset,
@@ -132,7 +156,7 @@ inline std::uint64_t region_end(const FileTrailer& trailer) noexcept {
 
 /// Section 6, and where header and trailer say that the parts are (rows 6, 8 and 9 of section 12).
 /// `end`: the offset of the trailer itself.
-template <Either<FileTrailer> Trailer, class Io>
+template <MaybeConst<FileTrailer> Trailer, class Io>
 void fields(Trailer& self, Io& io, const FileHeader& header, std::uint64_t end) noexcept {
   io("index_offset", self.index_offset);
   check_at_least(io, Errc::out_of_bounds, "index_offset", self.index_offset, header_bytes);
@@ -147,33 +171,49 @@ void fields(Trailer& self, Io& io, const FileHeader& header, std::uint64_t end) 
   io("kv_length", self.kv_length);
   if (self.kv_offset != 0 || self.kv_length != 0) {
     check_at_least(io, Errc::out_of_bounds, "kv_length", self.kv_length, smallest_kv_section);
-    io.check(self.kv_offset >= header_bytes,
-             {.code = Errc::out_of_bounds, .expect = Expect::at_least, .field = "kv_offset",
-              .offset = at_kv_offset, .expected = header_bytes, .found = self.kv_offset});
-    io.check(self.kv_offset <= self.index_offset,
-             {.code = Errc::out_of_bounds, .expect = Expect::at_most, .field = "kv_offset",
-              .offset = at_kv_offset, .expected = self.index_offset, .found = self.kv_offset});
-    io.check(self.kv_offset % part_alignment == 0,
-             {.code = Errc::invalid_value, .expect = Expect::as_said, .field = "kv_offset",
-              .what = "a multiple of 8", .offset = at_kv_offset, .found = self.kv_offset});
+    io.check(self.kv_offset >= header_bytes, {.code = Errc::out_of_bounds,
+                                              .expect = Expect::at_least,
+                                              .field = "kv_offset",
+                                              .offset = at_kv_offset,
+                                              .expected = header_bytes,
+                                              .found = self.kv_offset});
+    io.check(self.kv_offset <= self.index_offset, {.code = Errc::out_of_bounds,
+                                                   .expect = Expect::at_most,
+                                                   .field = "kv_offset",
+                                                   .offset = at_kv_offset,
+                                                   .expected = self.index_offset,
+                                                   .found = self.kv_offset});
+    io.check(self.kv_offset % part_alignment == 0, {.code = Errc::invalid_value,
+                                                    .expect = Expect::as_said,
+                                                    .field = "kv_offset",
+                                                    .what = "a multiple of 8",
+                                                    .offset = at_kv_offset,
+                                                    .found = self.kv_offset});
     check_at_most(io, Errc::out_of_bounds, "kv_length", self.kv_length,
                   self.index_offset - self.kv_offset);
   }
   io.check(header.first_descriptor_offset <= region_end(self),
-           {.code = Errc::out_of_bounds, .expect = Expect::at_most,
-            .field = "first_descriptor_offset", .what = "where the tensor region ends",
-            .offset = 20, .expected = region_end(self), .found = header.first_descriptor_offset});
+           {.code = Errc::out_of_bounds,
+            .expect = Expect::at_most,
+            .field = "first_descriptor_offset",
+            .what = "where the tensor region ends",
+            .offset = 20,
+            .expected = region_end(self),
+            .found = header.first_descriptor_offset});
   io("index_crc32c", self.index_crc32c);
   io.check(has(header, FileFlag::has_index_crc32c) || self.index_crc32c == 0,
-           {.code = Errc::inconsistent, .expect = Expect::exactly, .field = "index_crc32c",
-            .what = "where HAS_INDEX_CRC32C is clear", .expected = 0,
+           {.code = Errc::inconsistent,
+            .expect = Expect::exactly,
+            .field = "index_crc32c",
+            .what = "where HAS_INDEX_CRC32C is clear",
+            .expected = 0,
             .found = self.index_crc32c});
   reserved(io, "trailer.reserved", 4, newer(header));
   io.literal("trailer_magic", magic, Errc::truncated);
 }
 
 /// Entry `i` of the index (section 5).
-template <Either<Entry> E, class Io>
+template <MaybeConst<Entry> E, class Io>
 void fields(E& self, Io& io, std::size_t i, const FileHeader& header) noexcept {
   auto length = static_cast<std::uint16_t>(self.name.size());
   io({"index[].name_length", i}, length);
@@ -185,10 +225,11 @@ void fields(E& self, Io& io, std::size_t i, const FileHeader& header) noexcept {
     io.literal({"index[].name", i}, std::as_bytes(std::span(self.name)), Errc{});
   }
   if constexpr (Io::checks)
-    io.check(is_utf8(self.name), {.code = Errc::invalid_value,
-                                  .index = static_cast<std::uint32_t>(i),
-                                  .field = "index[].name",
-                                  .what = "must be valid UTF-8"});
+    if (!is_utf8(self.name))
+      io.check(false, {.code = Errc::invalid_value,
+                       .index = static_cast<std::uint32_t>(i),
+                       .field = "index[].name",
+                       .what = "must be valid UTF-8"});
   io({"index[].descriptor_offset", i}, self.descriptor_offset);
   check_multiple(io, {"index[].descriptor_offset", i}, self.descriptor_offset);
   io({"index[].descriptor_length", i}, self.descriptor_length);
@@ -199,12 +240,15 @@ void fields(E& self, Io& io, std::size_t i, const FileHeader& header) noexcept {
   io({"index[].data_length", i}, self.data_length);
   const std::uint64_t alignment =
       self.data_length != 0 ? header.data_buffer_alignment : part_alignment;
-  io.check(self.data_offset % alignment == 0,
-           {.code = Errc::invalid_value, .expect = Expect::as_said,
-            .index = static_cast<std::uint32_t>(i), .field = "index[].data_offset",
-            .what = self.data_length != 0 ? "a multiple of data_buffer_alignment"
-                                          : "a multiple of 8",
-            .offset = at_data_offset, .found = self.data_offset});
+  if ((self.data_offset & (alignment - 1)) != 0)
+    io.check(false, {.code = Errc::invalid_value,
+                     .expect = Expect::as_said,
+                     .index = static_cast<std::uint32_t>(i),
+                     .field = "index[].data_offset",
+                     .what = self.data_length != 0 ? "a multiple of data_buffer_alignment"
+                                                   : "a multiple of 8",
+                     .offset = at_data_offset,
+                     .found = self.data_offset});
   io.reserved({"index[].flags", i}, 4);
 }
 

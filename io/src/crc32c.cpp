@@ -221,8 +221,9 @@ HURRAY_CRC32C_FOLDING std::uint64_t end(const Folded& sum) noexcept {
   return crc;
 }
 
-/// Products without carries, on 32 bytes at once, keep other parts of the CPU busy than its instruction:
-/// of long inputs both take their share at the same time, a folded block and three plain ones behind it.
+/// Products without carries, on 32 bytes at once, keep other parts of the CPU busy than its
+/// instruction: of long inputs both take their share at the same time, a folded block and three
+/// plain ones behind it.
 HURRAY_CRC32C_FOLDING std::uint32_t with_folding(std::span<const std::byte> bytes,
                                                  std::uint32_t crc) noexcept {
   constexpr std::size_t rounds = 128;

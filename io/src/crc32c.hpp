@@ -17,7 +17,6 @@ struct Crc32cPath {
 std::span<const Crc32cPath> crc32c_paths() noexcept;
 
 /// The CRC-32C of two ranges, the second of `length` bytes, one behind the other.
-std::uint32_t join_crc32c(std::uint32_t first, std::uint32_t second,
-                                        std::uint64_t length) noexcept;
+std::uint32_t join_crc32c(std::uint32_t first, std::uint32_t second, std::uint64_t length) noexcept;
 
 }  // namespace hurray::io

@@ -42,8 +42,8 @@ bool is_plain(std::uint32_t c) noexcept {
 /// The core's sentence without its general advice, where `error` has better.
 std::string sentence(const Error& error) {
   const bool only_system = error.system_errno != 0 && error.field.empty();
-  std::string text = only_system ? std::string(error.what)
-                                 : to_string(static_cast<const hurray::Error&>(error));
+  std::string text =
+      only_system ? std::string(error.what) : to_string(static_cast<const hurray::Error&>(error));
   const std::string_view hint = info(error.code).hint;
   if (!only_system && !error.detail.empty() && !hint.empty() && text.ends_with(hint))
     text.resize(text.size() - hint.size() - 2);
@@ -56,7 +56,8 @@ std::string printable(std::string_view text) {
   std::string result;
   while (!text.empty()) {
     const std::size_t size = character(text);
-    const std::uint32_t value = size != 0 ? code_point(text.substr(0, size)) : static_cast<unsigned char>(text[0]);
+    const std::uint32_t value =
+        size != 0 ? code_point(text.substr(0, size)) : static_cast<unsigned char>(text[0]);
     const std::string_view here = text.substr(0, size != 0 ? size : 1);
     if (size != 0 && is_plain(value)) {
       result += here;

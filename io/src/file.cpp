@@ -40,8 +40,9 @@ class MappedFile final : public Owner {
         return hurray::Error{
             .code = made.error().number == ENOMEM ? Errc::out_of_memory : Errc::system,
             .origin = Origin::buffer,
-            .what = "the system refuses to make the pages of this tensor writable; "
-                    "mode=\"map\" does without"};
+            .what =
+                "the system refuses to make the pages of this tensor writable; "
+                "mode=\"map\" does without"};
       }
       all_writable_ = all;
       return {};
@@ -60,7 +61,8 @@ class MappedFile final : public Owner {
 Result<std::shared_ptr<MappedFile>> map(const Source& source) {
   const auto size = to_size(source.size());
   if (!size)
-    return source.about({.code = Errc::unsupported, .origin = Origin::file,
+    return source.about({.code = Errc::unsupported,
+                         .origin = Origin::file,
                          .what = "larger than what this machine can map"},
                         {}, "open it with mode=\"memory\"");
   auto mapping = system::Mapping::map(source.descriptor(), *size);
@@ -94,9 +96,13 @@ struct File::State {
 
 Result<Bytes> File::State::descriptor_bytes(const Entry& entry) const {
   if (entry.descriptor_length > options.max_descriptor_bytes)
-    return about({.code = Errc::limit_exceeded, .origin = Origin::file,
-                  .expect = Expect::at_most, .field = "max_descriptor_bytes", .what = "bytes",
-                  .offset = entry.descriptor_offset, .expected = options.max_descriptor_bytes,
+    return about({.code = Errc::limit_exceeded,
+                  .origin = Origin::file,
+                  .expect = Expect::at_most,
+                  .field = "max_descriptor_bytes",
+                  .what = "bytes",
+                  .offset = entry.descriptor_offset,
+                  .expected = options.max_descriptor_bytes,
                   .found = entry.descriptor_length},
                  entry);
   // Two lengths must agree before a large one is believed.
@@ -113,10 +119,14 @@ Result<Bytes> File::State::descriptor_bytes(const Entry& entry) const {
   const auto length = descriptor_length(bytes, limits);
   if (!length) return about(length.error(), entry);
   if (*length != entry.descriptor_length)
-    return about({.code = Errc::length_mismatch, .origin = Origin::file,
-                  .expect = Expect::exactly, .field = "index[].descriptor_length",
-                  .what = "bytes, as the descriptor says", .offset = entry.descriptor_offset + 6,
-                  .expected = *length, .found = entry.descriptor_length},
+    return about({.code = Errc::length_mismatch,
+                  .origin = Origin::file,
+                  .expect = Expect::exactly,
+                  .field = "index[].descriptor_length",
+                  .what = "bytes, as the descriptor says",
+                  .offset = entry.descriptor_offset + 6,
+                  .expected = *length,
+                  .found = entry.descriptor_length},
                  entry);
   if (bytes.size() < entry.descriptor_length) {
     const std::size_t start = bytes.size();
@@ -129,17 +139,19 @@ Result<Bytes> File::State::descriptor_bytes(const Entry& entry) const {
 Result<std::pair<Descriptor, Placement>> File::State::describe(const Entry& entry) const {
   const auto bytes = descriptor_bytes(entry);
   if (!bytes) return bytes.error();
-  auto descriptor =
-      decode(*bytes, {.max_descriptor_bytes = options.max_descriptor_bytes,
-                      .private_memory_classes = options.private_memory_classes});
+  auto descriptor = decode(*bytes, {.max_descriptor_bytes = options.max_descriptor_bytes,
+                                    .private_memory_classes = options.private_memory_classes});
   if (!descriptor) return about(descriptor.error(), entry);
   auto placement = place(descriptor->buffers, entry.data_offset, ends.header.data_buffer_alignment);
   if (!placement) return about(placement.error(), entry);
   if (placement->data_length != entry.data_length)
-    return about({.code = Errc::length_mismatch, .origin = Origin::file,
-                  .expect = Expect::exactly, .field = "index[].data_length",
+    return about({.code = Errc::length_mismatch,
+                  .origin = Origin::file,
+                  .expect = Expect::exactly,
+                  .field = "index[].data_length",
                   .what = "bytes, as the buffer table gives",
-                  .expected = placement->data_length, .found = entry.data_length},
+                  .expected = placement->data_length,
+                  .found = entry.data_length},
                  entry);
   return std::pair(*std::move(descriptor), *std::move(placement));
 }
@@ -228,9 +240,13 @@ Result<Tensor> File::tensor(std::size_t i) const {
     auto& [descriptor, placement] = *described;
     const auto limit = state.options.max_tensor_bytes;
     if (limit && entry.data_length > *limit)
-      return state.about({.code = Errc::limit_exceeded, .origin = Origin::file,
-                          .expect = Expect::at_most, .field = "max_tensor_bytes",
-                          .what = "bytes", .offset = entry.data_offset, .expected = *limit,
+      return state.about({.code = Errc::limit_exceeded,
+                          .origin = Origin::file,
+                          .expect = Expect::at_most,
+                          .field = "max_tensor_bytes",
+                          .what = "bytes",
+                          .offset = entry.data_offset,
+                          .expected = *limit,
                           .found = entry.data_length},
                          entry);
     std::vector<Buffer> buffers;

@@ -19,9 +19,9 @@ namespace hurray::io {
 
 namespace {
 
-/// What one call of the operating system takes at the most while sums are made: they read the bytes just
-/// after the system copied them, while they are in the cache.
-constexpr std::size_t bytes_per_call = std::size_t{256} << 10;
+/// What one call of the operating system takes at the most while sums are made: they read the bytes
+/// just after the system copied them, while they are in the cache.
+constexpr std::size_t bytes_per_call = std::size_t{512} << 10;
 
 constexpr std::array<std::byte, 4 * min_data_alignment> zeros{};
 
@@ -107,7 +107,8 @@ struct FileWriter::State {
 
 Result<void> FileWriter::State::usable() const {
   if (phase == Phase::open) return {};
-  return about({.code = Errc::invalid_state, .origin = Origin::file,
+  return about({.code = Errc::invalid_state,
+                .origin = Origin::file,
                 .what = phase == Phase::finished
                             ? "this writer is finished"
                             : "an earlier write failed, and nothing was saved"});
@@ -117,30 +118,47 @@ Result<Plan> FileWriter::State::plan(std::string_view name, const Descriptor& de
                                      std::span<const BufferSource> buffers) const {
   if (auto open = usable(); !open) return open.error();
   if (name.empty() || name.size() > max_name_bytes)
-    return about({.code = Errc::invalid_value, .origin = Origin::file, .expect = Expect::as_said,
-                  .field = "name", .what = "1 to 65535 bytes of UTF-8", .found = name.size()});
+    return about({.code = Errc::invalid_value,
+                  .origin = Origin::file,
+                  .expect = Expect::as_said,
+                  .field = "name",
+                  .what = "1 to 65535 bytes of UTF-8",
+                  .found = name.size()});
   if (!is_utf8(name)) return about(invalid("name", "must be valid UTF-8"), name);
   if (names.contains(name))
-    return about({.code = Errc::duplicate, .origin = Origin::file, .field = "name",
+    return about({.code = Errc::duplicate,
+                  .origin = Origin::file,
+                  .field = "name",
                   .what = "another tensor of this file has this name"},
                  name);
   if (options.tensor_count && entries.size() >= *options.tensor_count)
-    return about({.code = Errc::inconsistent, .origin = Origin::file, .expect = Expect::at_most,
-                  .field = "tensor_count", .what = "tensors, as announced",
-                  .expected = *options.tensor_count, .found = entries.size() + 1},
+    return about({.code = Errc::inconsistent,
+                  .origin = Origin::file,
+                  .expect = Expect::at_most,
+                  .field = "tensor_count",
+                  .what = "tensors, as announced",
+                  .expected = *options.tensor_count,
+                  .found = entries.size() + 1},
                  name);
   if (buffers.size() != descriptor.buffers.size())
-    return about({.code = Errc::inconsistent, .origin = Origin::buffer,
-                  .expect = Expect::exactly, .field = "buffer_count",
+    return about({.code = Errc::inconsistent,
+                  .origin = Origin::buffer,
+                  .expect = Expect::exactly,
+                  .field = "buffer_count",
                   .what = "buffers, as the descriptor says",
-                  .expected = descriptor.buffers.size(), .found = buffers.size()},
+                  .expected = descriptor.buffers.size(),
+                  .found = buffers.size()},
                  name);
   for (std::size_t i = 0; i < buffers.size(); ++i)
     if (buffers[i].size() != descriptor.buffers[i].byte_size)
-      return about({.code = Errc::inconsistent, .origin = Origin::buffer,
-                    .expect = Expect::exactly, .index = static_cast<std::uint32_t>(i),
-                    .field = "buffers[].byte_size", .what = "bytes, as the descriptor says",
-                    .expected = descriptor.buffers[i].byte_size, .found = buffers[i].size()},
+      return about({.code = Errc::inconsistent,
+                    .origin = Origin::buffer,
+                    .expect = Expect::exactly,
+                    .index = static_cast<std::uint32_t>(i),
+                    .field = "buffers[].byte_size",
+                    .what = "bytes, as the descriptor says",
+                    .expected = descriptor.buffers[i].byte_size,
+                    .found = buffers[i].size()},
                    name);
 
   auto bytes = encode(descriptor);
@@ -239,17 +257,20 @@ FileWriter& FileWriter::operator=(FileWriter&&) noexcept = default;
 FileWriter::~FileWriter() = default;
 
 template <class Open>
-Result<FileWriter> FileWriter::start(const WriteOptions& options, std::string_view path, Open open) {
+Result<FileWriter> FileWriter::start(const WriteOptions& options, std::string_view path,
+                                     Open open) {
   return contain(Origin::file, [&]() -> Result<FileWriter> {
-    const auto refuse = [&](const hurray::Error& error) {
-      return Error(error, std::string(path));
-    };
+    const auto refuse = [&](const hurray::Error& error) { return Error(error, std::string(path)); };
     if (!is_data_alignment(options.alignment))
-      return refuse({.code = Errc::invalid_value, .origin = Origin::file,
-                     .expect = Expect::as_said, .field = "alignment",
-                     .what = "a power of two from 4096 to 2097152", .found = options.alignment});
+      return refuse({.code = Errc::invalid_value,
+                     .origin = Origin::file,
+                     .expect = Expect::as_said,
+                     .field = "alignment",
+                     .what = "a power of two from 4096 to 2097152",
+                     .found = options.alignment});
     if (options.checksums && !options.key_values)
-      return refuse(invalid("checksums", "are kept in the KV section; ask for both or for neither"));
+      return refuse(
+          invalid("checksums", "are kept in the KV section; ask for both or for neither"));
     Result<Output> output = open();
     if (!output) return std::move(output).error();
     FileWriter writer(std::make_unique<State>(*std::move(output), options));
@@ -294,9 +315,9 @@ Result<void> FileWriter::write(std::string_view name, const Descriptor& descript
     if (state.checksums) state.checksums->reserve(plan->placement.data_length);
     const auto kept = state.names.emplace(name).first;
     if (state.checksums) state.checksums->begin(plan->descriptor, plan->placement.data_length);
-    state.entries.push_back(
-        {*kept, state.position, static_cast<std::uint32_t>(plan->descriptor.size()),
-         plan->placement.data_offset, plan->placement.data_length});
+    state.entries.push_back({*kept, state.position,
+                             static_cast<std::uint32_t>(plan->descriptor.size()),
+                             plan->placement.data_offset, plan->placement.data_length});
 
     auto written = state.settle(state.put_tensor(*plan, buffers));
     if (!written) {
@@ -314,9 +335,12 @@ Result<void> FileWriter::finish(const KeyValues& kv) {
     if (auto open = state.usable(); !open) return open;
     const auto& options = state.options;
     if (options.tensor_count && *options.tensor_count != state.entries.size())
-      return state.about({.code = Errc::inconsistent, .origin = Origin::file,
-                          .expect = Expect::exactly, .field = "tensor_count",
-                          .what = "tensors, as announced", .expected = *options.tensor_count,
+      return state.about({.code = Errc::inconsistent,
+                          .origin = Origin::file,
+                          .expect = Expect::exactly,
+                          .field = "tensor_count",
+                          .what = "tensors, as announced",
+                          .expected = *options.tensor_count,
                           .found = state.entries.size()});
     if (!options.key_values && !kv.empty())
       return state.about(invalid("kv", "this writer was opened without a KV section"));

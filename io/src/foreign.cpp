@@ -92,8 +92,7 @@ std::optional<std::string> zip_archive(std::string_view text) {
   };
   if (holds("/data.pkl") || holds("/.format_version") || holds("/byteorder"))
     return "a PyTorch checkpoint; load it with PyTorch and save its tensors as .hrry";
-  if (holds(".npy"))
-    return "a NumPy .npz archive; load it with NumPy and save its arrays as .hrry";
+  if (holds(".npy")) return "a NumPy .npz archive; load it with NumPy and save its arrays as .hrry";
   return "a zip archive; unpack it first";
 }
 

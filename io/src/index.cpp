@@ -34,8 +34,8 @@ constexpr std::uint32_t entry_of(std::uint64_t slot) noexcept {
   return static_cast<std::uint32_t>(slot);
 }
 
-/// First by the highest bits, which spread names evenly; then each small rest. Names made to collide
-/// cost what sorting costs, no more.
+/// First by the highest bits, which spread names evenly; then each small rest. Names made to
+/// collide cost what sorting costs, no more.
 void sort_slots(std::vector<std::uint64_t>& slots) {
   const std::size_t buckets = std::bit_ceil(slots.size());
   const int shift = 64 - std::countr_zero(buckets);
@@ -70,9 +70,13 @@ Span span_of(const Entry& entry, std::size_t i) noexcept {
 }
 
 hurray::Error overlap(const Span& before, const Span& span) noexcept {
-  return {.code = Errc::inconsistent, .origin = Origin::file, .expect = Expect::at_least,
-          .index = span.entry, .field = "index[].descriptor_offset",
-          .what = "where the tensor before it ends", .expected = before.end,
+  return {.code = Errc::inconsistent,
+          .origin = Origin::file,
+          .expect = Expect::at_least,
+          .index = span.entry,
+          .field = "index[].descriptor_offset",
+          .what = "where the tensor before it ends",
+          .expected = before.end,
           .found = span.start};
 }
 
@@ -95,25 +99,33 @@ class Index::Parser {
     crc_ = crc32c(bytes.subspan(summed_), crc_);
     summed_ = bytes.size();
     if (whole && has(header_, FileFlag::has_index_crc32c) && crc_ != trailer_.index_crc32c)
-      return hurray::Error{.code = Errc::checksum_mismatch, .origin = Origin::file,
-                           .expect = Expect::exactly, .field = "index_crc32c",
-                           .what = "from the bytes of the index", .offset = trailer_.index_offset,
-                           .expected = trailer_.index_crc32c, .found = crc_};
+      return hurray::Error{.code = Errc::checksum_mismatch,
+                           .origin = Origin::file,
+                           .expect = Expect::exactly,
+                           .field = "index_crc32c",
+                           .what = "from the bytes of the index",
+                           .offset = trailer_.index_offset,
+                           .expected = trailer_.index_crc32c,
+                           .found = crc_};
 
     Reader io(bytes.subspan(position_), Origin::file, trailer_.index_offset + position_);
     if (position_ == 0) begin(io, bytes.size());
     while (io.ok() && index_.starts_.size() < count_) {
       const auto left = bytes.last(io.left());
-      if (!whole && (left.size() < 2 ||
-                     left.size() < smallest_index_entry - 1 +
-                                       hurray::detail::load<std::uint16_t>(left.data())))
+      if (!whole &&
+          (left.size() < 2 || left.size() < smallest_index_entry - 1 +
+                                                hurray::detail::load<std::uint16_t>(left.data())))
         break;  // the rest comes with the next step
       one(io, bytes.size() - left.size());
     }
     if (whole && io.ok() && !newer(header_))
-      io.check(io.left() == 0, {.code = Errc::length_mismatch, .expect = Expect::exactly,
-                                .field = "index_length", .what = "bytes after the last entry",
-                                .offset = io.position(), .expected = 0, .found = io.left()});
+      io.check(io.left() == 0, {.code = Errc::length_mismatch,
+                                .expect = Expect::exactly,
+                                .field = "index_length",
+                                .what = "bytes after the last entry",
+                                .offset = io.position(),
+                                .expected = 0,
+                                .found = io.left()});
     if (!io.ok()) return io.error();
     position_ = bytes.size() - io.left();
     if (!whole) return {};
@@ -125,13 +137,17 @@ class Index::Parser {
     std::uint64_t count = 0;
     io("index_entry_count", count);
     io.check(count <= (trailer_.index_length - index_count_bytes) / smallest_index_entry,
-             {.code = Errc::truncated, .expect = Expect::at_most, .field = "index_entry_count",
+             {.code = Errc::truncated,
+              .expect = Expect::at_most,
+              .field = "index_entry_count",
               .what = "entries in so many bytes",
               .expected = (trailer_.index_length - index_count_bytes) / smallest_index_entry,
               .found = count});
-    io.check(count <= max_tensors_,
-             {.code = Errc::limit_exceeded, .expect = Expect::at_most, .field = "max_tensors",
-              .expected = max_tensors_, .found = count});
+    io.check(count <= max_tensors_, {.code = Errc::limit_exceeded,
+                                     .expect = Expect::at_most,
+                                     .field = "max_tensors",
+                                     .expected = max_tensors_,
+                                     .found = count});
     if (!io.ok()) return;
     count_ = static_cast<std::size_t>(count);
     index_.starts_.reserve(std::min(count_, present / smallest_index_entry));
@@ -148,12 +164,14 @@ class Index::Parser {
     }
     region(io, entry, i, at + 2 + entry.name.size());
 
-    if (i != 0 && !(last_name_ < entry.name)) {
+    if (i != 0 && index_.ascending_ && !(last_name_ < entry.name)) {
       index_.ascending_ = false;
-      io.check(!has(header_, FileFlag::sorted_index),
-               {.code = last_name_ == entry.name ? Errc::duplicate : Errc::inconsistent,
-                .index = static_cast<std::uint32_t>(i), .field = "index[].name",
-                .what = "the header promises names in ascending order", .offset = at + 2});
+      if (has(header_, FileFlag::sorted_index))
+        io.check(false, {.code = last_name_ == entry.name ? Errc::duplicate : Errc::inconsistent,
+                         .index = static_cast<std::uint32_t>(i),
+                         .field = "index[].name",
+                         .what = "the header promises names in ascending order",
+                         .offset = at + 2});
     }
     last_name_ = entry.name;
 
@@ -167,33 +185,26 @@ class Index::Parser {
 
   /// Rows 16 and 17, as far as they are not in the list of fields.
   void region(Reader& io, const Entry& entry, std::size_t i, std::uint64_t at) const noexcept {
-    const auto index = static_cast<std::uint32_t>(i);
     const std::uint64_t end = region_end(trailer_);
-    io.check(entry.descriptor_offset >= header_.first_descriptor_offset,
-             {.code = Errc::out_of_bounds, .expect = Expect::at_least, .index = index,
-              .field = "index[].descriptor_offset", .offset = at,
-              .expected = header_.first_descriptor_offset, .found = entry.descriptor_offset});
-    io.check(entry.descriptor_offset <= end,
-             {.code = Errc::out_of_bounds, .expect = Expect::at_most, .index = index,
-              .field = "index[].descriptor_offset", .offset = at, .expected = end,
-              .found = entry.descriptor_offset});
-    io.check(entry.descriptor_length <= end - entry.descriptor_offset,
-             {.code = Errc::out_of_bounds, .expect = Expect::at_most, .index = index,
-              .field = "index[].descriptor_length", .offset = at + 8,
-              .expected = end - entry.descriptor_offset, .found = entry.descriptor_length});
-    io.check(entry.data_offset >= entry.descriptor_offset + entry.descriptor_length,
-             {.code = Errc::out_of_bounds, .expect = Expect::at_least, .index = index,
-              .field = "index[].data_offset", .offset = at + 12,
-              .expected = entry.descriptor_offset + entry.descriptor_length,
-              .found = entry.data_offset});
-    io.check(entry.data_offset <= end,
-             {.code = Errc::out_of_bounds, .expect = Expect::at_most, .index = index,
-              .field = "index[].data_offset", .offset = at + 12, .expected = end,
-              .found = entry.data_offset});
-    io.check(entry.data_length <= end - entry.data_offset,
-             {.code = Errc::out_of_bounds, .expect = Expect::at_most, .index = index,
-              .field = "index[].data_length", .offset = at + 20,
-              .expected = end - entry.data_offset, .found = entry.data_length});
+    const std::uint64_t descriptor_end = entry.descriptor_offset + entry.descriptor_length;
+    const auto within = [&](std::string_view field, std::uint64_t place, std::uint64_t value,
+                            std::uint64_t least, std::uint64_t most) {
+      if (least <= value && value <= most) return;
+      const bool low = value < least;
+      io.check(false, {.code = Errc::out_of_bounds,
+                       .expect = low ? Expect::at_least : Expect::at_most,
+                       .index = static_cast<std::uint32_t>(i),
+                       .field = field,
+                       .offset = at + place,
+                       .expected = low ? least : most,
+                       .found = value});
+    };
+    within("index[].descriptor_offset", 0, entry.descriptor_offset, header_.first_descriptor_offset,
+           end);
+    within("index[].descriptor_length", 8, entry.descriptor_length, 0,
+           end - entry.descriptor_offset);
+    within("index[].data_offset", 12, entry.data_offset, descriptor_end, end);
+    within("index[].data_length", 20, entry.data_length, 0, end - entry.data_offset);
   }
 
   /// Rows 18 and 19, once all entries are known.
@@ -201,8 +212,7 @@ class Index::Parser {
     if (!in_order_) {
       std::vector<Span> spans;
       spans.reserve(index_.size());
-      for (std::size_t i = 0; i < index_.size(); ++i)
-        spans.push_back(span_of(index_.entry(i), i));
+      for (std::size_t i = 0; i < index_.size(); ++i) spans.push_back(span_of(index_.entry(i), i));
       std::ranges::sort(spans, {}, [](const Span& s) { return std::pair(s.start, s.entry); });
       for (std::size_t i = 1; i < spans.size(); ++i)
         if (spans[i].start < spans[i - 1].end) {
@@ -211,10 +221,14 @@ class Index::Parser {
         }
     }
     if (index_.size() != 0 && lowest_ != header_.first_descriptor_offset)
-      return hurray::Error{.code = Errc::inconsistent, .origin = Origin::file,
-                           .expect = Expect::exactly, .field = "first_descriptor_offset",
-                           .what = "where the first tensor starts", .offset = 20,
-                           .expected = lowest_, .found = header_.first_descriptor_offset};
+      return hurray::Error{.code = Errc::inconsistent,
+                           .origin = Origin::file,
+                           .expect = Expect::exactly,
+                           .field = "first_descriptor_offset",
+                           .what = "where the first tensor starts",
+                           .offset = 20,
+                           .expected = lowest_,
+                           .found = header_.first_descriptor_offset};
     return {};
   }
 
@@ -237,15 +251,15 @@ Result<Index> Index::read(const Source& source, const Ends& ends, const OpenOpti
   Index index;
   index.header_ = ends.header;
   Parser parser(index, ends, options);
-  auto bytes = source.read_in_steps(
-      "index", ends.trailer.index_offset, ends.trailer.index_length,
-      [&](std::span<const std::byte> so_far) -> Result<void> {
-        index.bytes_ = Buffer::borrow(const_cast<std::byte*>(so_far.data()), so_far.size(),
-                                      std::shared_ptr<Owner>(), true);
-        if (auto parsed = parser.step(so_far); !parsed)
-          return source.about(parsed.error(), parser.guilty());
-        return {};
-      });
+  auto bytes = source.read_in_steps("index", ends.trailer.index_offset, ends.trailer.index_length,
+                                    [&](std::span<const std::byte> so_far) -> Result<void> {
+                                      index.bytes_ = Buffer::borrow(
+                                          const_cast<std::byte*>(so_far.data()), so_far.size(),
+                                          std::shared_ptr<Owner>(), true);
+                                      if (auto parsed = parser.step(so_far); !parsed)
+                                        return source.about(parsed.error(), parser.guilty());
+                                      return {};
+                                    });
   if (!bytes) return std::move(bytes).error();
   index.bytes_ = *std::move(bytes);
   if (!index.ascending_)
@@ -273,8 +287,10 @@ hurray::Result<void> Index::order_names() {
         return slot_name(a) == slot_name(b);
       });
       if (twice != last)
-        return hurray::Error{.code = Errc::duplicate, .origin = Origin::file,
-                             .index = entry_of(*std::next(twice)), .field = "index[].name",
+        return hurray::Error{.code = Errc::duplicate,
+                             .origin = Origin::file,
+                             .index = entry_of(*std::next(twice)),
+                             .field = "index[].name",
                              .what = "names are unique"};
     }
     first = last;

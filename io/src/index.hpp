@@ -13,8 +13,8 @@
 
 namespace hurray::io {
 
-/// The index of an open file: its bytes, and where in them each entry starts. Names are views of the
-/// bytes.
+/// The index of an open file: its bytes, and where in them each entry starts. Names are views of
+/// the bytes.
 class Index {
  public:
   /// Reads and judges it (rows 10 and 12 to 19 of 04-file.md section 12).

@@ -26,8 +26,8 @@ system::Result<std::string> random_part() {
   return text;
 }
 
-/// Removes what killed writers left: temporaries that nobody holds a lock on. Any failure leaves them to
-/// the next writer.
+/// Removes what killed writers left: temporaries that nobody holds a lock on. Any failure leaves
+/// them to the next writer.
 void remove_leftovers(const system::Folder& folder, const std::string& prefix) {
   for (const std::string& name : folder.list(prefix, suffix)) {
     if (name.size() != prefix.size() + random_characters + suffix.size()) continue;

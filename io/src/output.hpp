@@ -12,10 +12,11 @@ namespace hurray::io {
 
 /// Where a writer's bytes go.
 ///
-/// Over a path, a temporary `.NAME.XXXXXX.hrry-tmp` in the target's folder takes the bytes, under a file
-/// lock, and replaces the target at `commit`; symbolic links are followed, and the permission bits of an
-/// existing target are kept. Temporaries of the same NAME whose lock can be taken were left by a writer
-/// that was killed, and go. A pipe, socket or device, and a caller's descriptor, are written in place.
+/// Over a path, a temporary `.NAME.XXXXXX.hrry-tmp` in the target's folder takes the bytes, under a
+/// file lock, and replaces the target at `commit`; symbolic links are followed, and the permission
+/// bits of an existing target are kept. Temporaries of the same NAME whose lock can be taken were
+/// left by a writer that was killed, and go. A pipe, socket or device, and a caller's descriptor,
+/// are written in place.
 ///
 /// Destroyed before `commit`, it removes the temporary. Move-only; one thread at a time.
 class Output {
@@ -35,8 +36,8 @@ class Output {
 
   Result<void> write(std::span<const std::span<const std::byte>> parts,
                      const system::Interrupted& interrupted = {});
-  /// Makes what was written appear under the path, after the disk has it where `sync` says so. Call it
-  /// once; whatever it returns, the output is closed.
+  /// Makes what was written appear under the path, after the disk has it where `sync` says so. Call
+  /// it once; whatever it returns, the output is closed.
   Result<void> commit(bool sync);
   /// Closes without a trace, as far as that can be had: bytes in a pipe cannot be taken back.
   void abandon() noexcept;

@@ -16,8 +16,12 @@ constexpr std::size_t head_bytes = 512;
 
 hurray::Error over_limit(std::string_view option, std::uint64_t limit,
                          std::uint64_t found) noexcept {
-  return {.code = Errc::limit_exceeded, .origin = Origin::file, .expect = Expect::at_most,
-          .field = option, .expected = limit, .found = found};
+  return {.code = Errc::limit_exceeded,
+          .origin = Origin::file,
+          .expect = Expect::at_most,
+          .field = option,
+          .expected = limit,
+          .found = found};
 }
 
 /// All that comes out of `input`, at most `limit` bytes, and how much that is.
@@ -57,7 +61,8 @@ Result<Source> Source::open(std::string path, const OpenOptions& options) {
     return kind != system::Kind::regular && options.mode != Mode::memory;
   };
   const auto refuse = [&] {
-    return Error({.code = Errc::unsupported, .origin = Origin::file,
+    return Error({.code = Errc::unsupported,
+                  .origin = Origin::file,
                   .what = "a pipe or device cannot be mapped"},
                  path, {}, "open it with mode=\"memory\"");
   };
@@ -80,8 +85,13 @@ Result<void> Source::read(std::string_view field, std::span<std::byte> into,
   const auto count = system::read_at(descriptor(), into, offset);
   if (!count) return system::to_error(count.error(), Origin::file, path_);
   if (*count == into.size()) return {};
-  return about({.code = Errc::truncated, .origin = Origin::file, .expect = Expect::exactly,
-                .field = field, .what = "bytes", .offset = offset, .expected = into.size(),
+  return about({.code = Errc::truncated,
+                .origin = Origin::file,
+                .expect = Expect::exactly,
+                .field = field,
+                .what = "bytes",
+                .offset = offset,
+                .expected = into.size(),
                 .found = *count},
                {}, "the file was cut while it was open");
 }
@@ -95,20 +105,31 @@ Result<Ends> read_ends(const Source& source, const OpenOptions& options) {
   const std::size_t seen = std::min(start.size(), file_magic.size());
   if (seen == 0 || !std::ranges::equal(start.first(seen), std::span(file_magic).first(seen))) {
     std::string is = describe_foreign_file(start, source.size());
-    return source.about({.code = Errc::invalid_magic, .origin = Origin::file, .field = "magic",
-                         .what = "this is no .hrry file", .offset = 0},
-                        {}, is.empty() ? std::string("a .hrry file begins with HRRYFILE")
-                                       : "it is " + is);
+    return source.about(
+        {.code = Errc::invalid_magic,
+         .origin = Origin::file,
+         .field = "magic",
+         .what = "this is no .hrry file",
+         .offset = 0},
+        {}, is.empty() ? std::string("a .hrry file begins with HRRYFILE") : "it is " + is);
   }
   if (source.size() < smallest_file)
-    return source.about({.code = Errc::truncated, .origin = Origin::file,
-                         .expect = Expect::at_least, .field = "file_size", .what = "bytes",
-                         .expected = smallest_file, .found = source.size()},
+    return source.about({.code = Errc::truncated,
+                         .origin = Origin::file,
+                         .expect = Expect::at_least,
+                         .field = "file_size",
+                         .what = "bytes",
+                         .expected = smallest_file,
+                         .found = source.size()},
                         {}, "unfinished download or write?");
   if (source.size() > max_file_bytes)
-    return source.about({.code = Errc::overflow, .origin = Origin::file,
-                         .expect = Expect::at_most, .field = "file_size", .what = "bytes",
-                         .expected = max_file_bytes, .found = source.size()});
+    return source.about({.code = Errc::overflow,
+                         .origin = Origin::file,
+                         .expect = Expect::at_most,
+                         .field = "file_size",
+                         .what = "bytes",
+                         .expected = max_file_bytes,
+                         .found = source.size()});
 
   Ends ends;
   Reader header(start.first(header_bytes), Origin::file);
@@ -119,10 +140,10 @@ Result<Ends> read_ends(const Source& source, const OpenOptions& options) {
   std::array<std::byte, trailer_bytes> raw{};
   if (auto ok = source.read("trailer", raw, end); !ok) return ok.error();
   if (!std::ranges::equal(std::span(raw).last(magic.size()), magic))
-    return source.about({.code = Errc::truncated, .origin = Origin::file,
-                         .field = "trailer_magic"},
-                        {}, "ends at byte " + std::to_string(source.size()) +
-                                " without a trailer; unfinished download or write?");
+    return source.about({.code = Errc::truncated, .origin = Origin::file, .field = "trailer_magic"},
+                        {},
+                        "ends at byte " + std::to_string(source.size()) +
+                            " without a trailer; unfinished download or write?");
   Reader trailer(raw, Origin::file, end);
   fields(ends.trailer, trailer, ends.header, end);
   if (!trailer.ok()) return source.about(trailer.error());

@@ -14,8 +14,8 @@
 
 namespace hurray::io {
 
-/// A file to be read at any position. What is no regular file (a pipe) has been read to its end into
-/// memory first, in mode `memory`; the mapped modes refuse it.
+/// A file to be read at any position. What is no regular file (a pipe) has been read to its end
+/// into memory first, in mode `memory`; the mapped modes refuse it.
 class Source {
  public:
   static Result<Source> open(std::string path, const OpenOptions& options);
@@ -33,8 +33,8 @@ class Source {
   /// `truncated`, under the name `field`.
   Result<void> read(std::string_view field, std::span<std::byte> into, std::uint64_t offset) const;
 
-  /// `size` bytes from `offset` on into own memory, in steps. `step` sees the bytes so far after each of
-  /// them and may end it all with an error. Precondition: within the file.
+  /// `size` bytes from `offset` on into own memory, in steps. `step` sees the bytes so far after
+  /// each of them and may end it all with an error. Precondition: within the file.
   template <class Step>
   Result<Buffer> read_in_steps(std::string_view field, std::uint64_t offset, std::uint64_t size,
                                Step&& step) const {

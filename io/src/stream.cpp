@@ -1,6 +1,7 @@
 #include "hurray/io/stream.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <string_view>
@@ -282,6 +283,10 @@ Result<StreamReader> StreamReader::open(std::string path, const StreamReadOption
   return contain(Origin::file, [&]() -> Result<StreamReader> {
     auto handle = system::open_to_read(path);
     if (!handle) return system::to_error(handle.error(), Origin::file, std::move(path));
+    const auto status = system::status(handle->number());
+    if (!status) return system::to_error(status.error(), Origin::file, std::move(path));
+    if (status->kind == system::Kind::folder)
+      return system::to_error({.number = EISDIR, .call = "open"}, Origin::file, std::move(path));
     return StreamReader(
         std::make_unique<State>(Source(*std::move(handle)), std::move(path), options, false));
   });

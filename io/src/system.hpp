@@ -14,8 +14,8 @@
 #include "hurray/io/error.hpp"
 #include "hurray/result.hpp"
 
-/// All that `hurray::io` asks of the operating system; system/<system>.cpp answers. Calls that a signal
-/// broke off are made again, and every descriptor is closed on exec.
+/// All that `hurray::io` asks of the operating system; system/<system>.cpp answers. Calls that a
+/// signal broke off are made again, and every descriptor is closed on exec.
 namespace hurray::io::system {
 
 /// Which call failed, and why.
@@ -93,14 +93,14 @@ using Interrupted = std::function<bool()>;
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// At least one byte unless the input ends (0), waiting for it on descriptors that do not block too. No
-/// byte until `deadline` is `timed_out()`.
+/// At least one byte unless the input ends (0), waiting for it on descriptors that do not block
+/// too. No byte until `deadline` is `timed_out()`.
 Result<std::size_t> read_some(int descriptor, std::span<std::byte> into,
                               const Interrupted& interrupted = {},
                               Deadline deadline = Deadline::max());
 
-/// All bytes of all parts, in one pass, with as few calls as they take. A pipe or socket that nobody
-/// reads any more is EPIPE, never a signal.
+/// All bytes of all parts, in one pass, with as few calls as they take. A pipe or socket that
+/// nobody reads any more is EPIPE, never a signal.
 Result<void> write_all(int descriptor, std::span<const std::span<const std::byte>> parts,
                        const Interrupted& interrupted = {});
 
@@ -138,7 +138,8 @@ class Folder {
   Result<void> remove(const std::string& name) const;
   /// Waits until the disk has the names.
   Result<void> sync() const;
-  /// Entries that begin with `prefix` and end with `suffix`; none where the folder may not be listed.
+  /// Entries that begin with `prefix` and end with `suffix`; none where the folder may not be
+  /// listed.
   std::vector<std::string> list(std::string_view prefix, std::string_view suffix) const;
 
  private:

@@ -23,7 +23,8 @@ TEST(Checksums, JoinedSumsAreThoseOfTheWhole) {
         << cut;
   // A length beyond what can be made here: joining is associative.
   const std::uint64_t far = std::uint64_t{1} << 40;
-  EXPECT_EQ(join_crc32c(join_crc32c(1, 2, far), 3, 5), join_crc32c(1, join_crc32c(2, 3, 5), far + 5));
+  EXPECT_EQ(join_crc32c(join_crc32c(1, 2, far), 3, 5),
+            join_crc32c(1, join_crc32c(2, 3, 5), far + 5));
 }
 
 /// With a small limit chunks grow until the payload fits, and stay sums of the file's bytes.
@@ -51,8 +52,10 @@ TEST(Checksums, ChunksGrowWithTheFile) {
     const Image image{section};
     const std::size_t payload = 4 + 2 + checksums_key.size() + 1 + 4;
     const unsigned log2 = image.get<std::uint8_t>(payload + 9);
-    if (limit == 0) EXPECT_EQ(log2, 30u);
-    else EXPECT_LE(section.size() - payload, limit);
+    if (limit == 0)
+      EXPECT_EQ(log2, 30u);
+    else
+      EXPECT_LE(section.size() - payload, limit);
 
     std::size_t at = payload + 32;
     for (const Bytes& bytes : data) {
@@ -66,8 +69,7 @@ TEST(Checksums, ChunksGrowWithTheFile) {
     }
     EXPECT_EQ(at + 4, section.size());
     EXPECT_EQ(image.get<std::uint64_t>(payload + 24), std::size(sizes));
-    EXPECT_EQ(image.get<std::uint32_t>(payload + 20),
-              crc32c(std::span(section).first(payload)));
+    EXPECT_EQ(image.get<std::uint32_t>(payload + 20), crc32c(std::span(section).first(payload)));
     EXPECT_EQ(image.get<std::uint32_t>(at),
               crc32c(std::span(section).subspan(payload, at - payload)));
   }

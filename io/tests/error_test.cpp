@@ -19,7 +19,7 @@ TEST(Printable, LeavesTextAlone) {
 TEST(Printable, EscapesWhatMovesTheCursorOrHides) {
   EXPECT_EQ(printable("a\nb\tc\r\x1B[31m\0\x7F"sv), "a\\nb\\tc\\x0d\\x1b[31m\\x00\\x7f");
   EXPECT_EQ(printable("\\"), "\\\\");
-  EXPECT_EQ(printable("\u0085\u009B"), "\\x85\\x9b");        // C1 controls
+  EXPECT_EQ(printable("\u0085\u009B"), "\\x85\\x9b");          // C1 controls
   EXPECT_EQ(printable("a\u202Eb\u2066"), "a\\u202eb\\u2066");  // right to left, isolate
   EXPECT_EQ(printable("\u2028\u200B\uFEFF"), "\\u2028\\u200b\\ufeff");
   EXPECT_EQ(printable("\U000E0041"), "\\U000e0041");  // a tag
@@ -28,8 +28,14 @@ TEST(Printable, EscapesWhatMovesTheCursorOrHides) {
 }
 
 TEST(IoError, OneLineWithEverything) {
-  Error error({.code = Errc::length_mismatch, .origin = Origin::file, .expect = Expect::exactly,
-               .index = 3, .field = "index[].data_length", .what = "bytes", .offset = 12, .expected = 6,
+  Error error({.code = Errc::length_mismatch,
+               .origin = Origin::file,
+               .expect = Expect::exactly,
+               .index = 3,
+               .field = "index[].data_length",
+               .what = "bytes",
+               .offset = 12,
+               .expected = 6,
                .found = 5},
               "a\nb.hrry", "w\x1B", "do this");
   EXPECT_EQ(to_string(error),

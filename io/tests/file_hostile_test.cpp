@@ -219,8 +219,7 @@ TEST(HostileFile, Row9KvPosition) {
   expect_refused(with(kv, 3), {Errc::out_of_bounds, "kv_length", 4, 3});
   expect_refused(with(56, 18), {Errc::out_of_bounds, "kv_offset", 64, 56});
   expect_refused(with(kv + 4, 4), {Errc::invalid_value, "kv_offset", 0, kv + 4});
-  expect_refused(with(index_at + 8, 4),
-                 {Errc::out_of_bounds, "kv_offset", index_at, index_at + 8});
+  expect_refused(with(index_at + 8, 4), {Errc::out_of_bounds, "kv_offset", index_at, index_at + 8});
   expect_refused(with(kv, 25), {Errc::out_of_bounds, "kv_length", 24, 25});
   constexpr std::uint64_t huge = 0xFFFFFFFFFFFFFFF8;
   expect_refused(with(huge, 0xFFFFFFFF), {Errc::out_of_bounds, "kv_offset", index_at, huge});
@@ -243,9 +242,9 @@ TEST(HostileFile, Row11Limits) {
   const Image good = two_tensors();
   OpenOptions options;
   options.max_index_bytes = good.index_length() - 1;
-  expect_refused(good, {Errc::limit_exceeded, "max_index_bytes", good.index_length() - 1,
-                        good.index_length()},
-                 options);
+  expect_refused(
+      good, {Errc::limit_exceeded, "max_index_bytes", good.index_length() - 1, good.index_length()},
+      options);
   options = {};
   options.max_kv_bytes = 17;
   expect_refused(good, {Errc::limit_exceeded, "max_kv_bytes", 17, 18}, options);
@@ -362,9 +361,8 @@ TEST(HostileFile, Row17DataPosition) {
 
 TEST(HostileFile, Row18Overlaps) {
   // Data over the next descriptor.
-  expect_refused(
-      index_spoiled([](Image& i) { i.set<std::uint64_t>(i.entry(0) + data_length, 9); }),
-      {Errc::inconsistent, "index[].descriptor_offset", 4105, second_descriptor, "uu"});
+  expect_refused(index_spoiled([](Image& i) { i.set<std::uint64_t>(i.entry(0) + data_length, 9); }),
+                 {Errc::inconsistent, "index[].descriptor_offset", 4105, second_descriptor, "uu"});
   // Two names for one tensor.
   expect_refused(index_spoiled([](Image& i) {
                    std::copy_n(i.bytes.begin() + static_cast<std::ptrdiff_t>(i.entry(0)), 32,
@@ -390,7 +388,8 @@ TEST(HostileFile, Row19FirstTensorStartsTheRegion) {
 
 TEST(HostileFile, Rows20To22KeyValues) {
   const auto with = [](std::size_t at, std::uint8_t value) {
-    return spoiled([=](Image& i) { i.set<std::uint8_t>(static_cast<std::size_t>(kv) + at, value); });
+    return spoiled(
+        [=](Image& i) { i.set<std::uint8_t>(static_cast<std::size_t>(kv) + at, value); });
   };
   expect_refused(with(3, 1), {Errc::truncated, "kv_count", 2, 0x01000001});
   expect_refused(with(4, 0), {Errc::invalid_value, "kv[].key_length", 1, 0});
@@ -412,19 +411,18 @@ TEST(HostileFile, Row23DescriptorPrefix) {
 }
 
 TEST(HostileFile, Row24DescriptorRules) {
-  expect_refused(spoiled([](Image& i) { i.set<std::uint64_t>(84, 4); }),  // four elements in 6 bytes
-                 {Errc::out_of_bounds, "byte_offset", 6, 8, "t", Origin::descriptor});
+  expect_refused(
+      spoiled([](Image& i) { i.set<std::uint64_t>(84, 4); }),  // four elements in 6 bytes
+      {Errc::out_of_bounds, "byte_offset", 6, 8, "t", Origin::descriptor});
   expect_refused(spoiled([](Image& i) { i.set<std::uint32_t>(74, 1u << 31); }),
                  {Errc::reserved_bits, "flags", 0, 1u << 31, "t", Origin::descriptor});
 }
 
 TEST(HostileFile, Row25Placement) {
-  expect_refused(
-      index_spoiled([](Image& i) { i.set<std::uint64_t>(i.entry(0) + data_length, 5); }),
-      {Errc::length_mismatch, "index[].data_length", 6, 5, "t"});
-  expect_refused(
-      index_spoiled([](Image& i) { i.set<std::uint64_t>(i.entry(0) + data_length, 0); }),
-      {Errc::length_mismatch, "index[].data_length", 6, 0, "t"});
+  expect_refused(index_spoiled([](Image& i) { i.set<std::uint64_t>(i.entry(0) + data_length, 5); }),
+                 {Errc::length_mismatch, "index[].data_length", 6, 5, "t"});
+  expect_refused(index_spoiled([](Image& i) { i.set<std::uint64_t>(i.entry(0) + data_length, 0); }),
+                 {Errc::length_mismatch, "index[].data_length", 6, 0, "t"});
   // A size that the file cannot hold: refused before memory is asked for.
   for (const Mode mode : {Mode::map, Mode::memory}) {
     OpenOptions options;
@@ -548,7 +546,9 @@ TEST(HostileFile, EveryBitFlipIsRefusedOrRead) {
       if (!data) {
         const auto read = read_all(file.path(), memory);
         ASSERT_EQ(mapped.has_value(), read.has_value()) << at;
-        if (mapped) { ASSERT_EQ(to_string(*mapped), to_string(*read)) << at; }
+        if (mapped) {
+          ASSERT_EQ(to_string(*mapped), to_string(*read)) << at;
+        }
       }
     }
     file.put(at, std::span(good.bytes).subspan(at, 1));

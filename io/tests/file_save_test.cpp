@@ -12,8 +12,8 @@
 
 #include "file_support.hpp"
 
-/// Saves that cannot hurt (08-python-api.md section 19.5): at every moment the path holds the old file or
-/// the new one, whole.
+/// Saves that cannot hurt (08-python-api.md section 19.5): at every moment the path holds the old
+/// file or the new one, whole.
 namespace hurray::io {
 namespace {
 
@@ -35,7 +35,7 @@ int saved(const std::string& path) {
 }
 
 unsigned permissions(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   EXPECT_EQ(::stat(path.c_str(), &status), 0);
   return status.st_mode & 07777u;
 }
@@ -63,8 +63,7 @@ TEST(Save, ReplacesWholeAndLeavesNothingElse) {
     EXPECT_EQ(saved(path), 1);  // not yet
     EXPECT_EQ(folder.names().size(), 2u);
     const std::string temporary = folder.names()[0];
-    EXPECT_TRUE(temporary.starts_with(".a.hrry.") && temporary.ends_with(".hrry-tmp"))
-        << temporary;
+    EXPECT_TRUE(temporary.starts_with(".a.hrry.") && temporary.ends_with(".hrry-tmp")) << temporary;
     EXPECT_EQ(temporary.size(), std::string(".a.hrry.XXXXXX.hrry-tmp").size());
   }
   EXPECT_EQ(saved(path), 1);  // dropped unfinished
@@ -286,8 +285,8 @@ TEST(Save, LeftoversOfKilledWritersGoWithTheNextSave) {
   ASSERT_TRUE(write(other, "a", one_byte, {Bytes(1, std::byte{3})}));
   ASSERT_EQ(failure(other.finish()), "");
   EXPECT_EQ(saved(path), 3);
-  EXPECT_EQ(folder.names(), (Names{".a.hrry.abcdefg.hrry-tmp", ".b.hrry.abcdef.hrry-tmp",
-                                   "a.hrry"}));
+  EXPECT_EQ(folder.names(),
+            (Names{".a.hrry.abcdefg.hrry-tmp", ".b.hrry.abcdef.hrry-tmp", "a.hrry"}));
 }
 
 TEST(Save, ManyWritersAtOnce) {

@@ -168,9 +168,7 @@ struct Image {
     }
   }
   /// Makes the index believable again.
-  void sum() {
-    set(trailer() + 28, crc32c(std::span(bytes).subspan(index(), index_length())));
-  }
+  void sum() { set(trailer() + 28, crc32c(std::span(bytes).subspan(index(), index_length()))); }
 };
 
 /// int16 `t` = 1, -2, 300 and uint8 `uu` = 1 … 5000; KV `rev` = 7.

@@ -117,8 +117,8 @@ TEST_P(InEveryMode, ConcurrentReads) {
   auto writer = create(folder / "a.hrry", plain());
   for (int i = 0; i < 50; ++i) {
     const Bytes bytes(1000, static_cast<std::byte>(i));
-    ASSERT_TRUE(write(writer, "t" + std::to_string(49 - i), dense(DType::uint8, {1000}, 1000),
-                      {bytes}));
+    ASSERT_TRUE(
+        write(writer, "t" + std::to_string(49 - i), dense(DType::uint8, {1000}, 1000), {bytes}));
   }
   ASSERT_TRUE(writer.finish());
   const File file = open(folder / "a.hrry", GetParam().tag);
@@ -138,9 +138,8 @@ TEST_P(InEveryMode, ConcurrentReads) {
   EXPECT_EQ(right, 200);
 }
 
-INSTANTIATE_TEST_SUITE_P(File, InEveryMode, testing::ValuesIn(modes), [](const auto& row) {
-  return std::string(row.param.name);
-});
+INSTANTIATE_TEST_SUITE_P(File, InEveryMode, testing::ValuesIn(modes),
+                         [](const auto& row) { return std::string(row.param.name); });
 
 TEST(File, CopyOnWriteNeverReachesTheFile) {
   const TemporaryFolder folder;
@@ -201,8 +200,8 @@ TEST(File, SparseFileOfFourTimesTheMemory) {
   ASSERT_TRUE(write(writer, "t", dense(DType::uint8, {8}, 8), {Bytes(8)}));
   ASSERT_TRUE(writer.finish());
   Image image{read_bytes(folder / "small.hrry")};
-  image.set<std::uint64_t>(64 + 20, size);       // shape
-  image.set<std::uint64_t>(64 + 37, size);       // byte_size
+  image.set<std::uint64_t>(64 + 20, size);  // shape
+  image.set<std::uint64_t>(64 + 37, size);  // byte_size
   image.set<std::uint64_t>(image.entry(0) + 20, size);
   image.sum();
   for (const std::size_t at : {0u, 16u})  // index_offset, kv_offset

@@ -16,22 +16,22 @@ namespace {
 
 /// The file of 04-file.md section 13, line for line.
 Bytes annotated_file() {
-  Bytes file = hex(
-      "48 52 52 59 46 49 4C 45  01 00 00 00  05 00 00 00  00 10 00 00  40 00 00 00 00 00 00 00 "
-      "FF FF FF FF FF FF FF FF");
+  Bytes file =
+      hex("48 52 52 59 46 49 4C 45  01 00 00 00  05 00 00 00  00 10 00 00  40 00 00 00 00 00 00 00 "
+          "FF FF FF FF FF FF FF FF");
   file.resize(64);
-  const Bytes descriptor = hex(
-      "48 52 52 59 01 00  35 00 00 00 00 00 00 00  12 01 01 00 00 00  03 00 00 00 00 00 00 00 "
-      "00 00 00 00 00 00 00 00  01  06 00 00 00 00 00 00 00  40 00 00 00 00 00 00 00");
+  const Bytes descriptor =
+      hex("48 52 52 59 01 00  35 00 00 00 00 00 00 00  12 01 01 00 00 00  03 00 00 00 00 00 00 00 "
+          "00 00 00 00 00 00 00 00  01  06 00 00 00 00 00 00 00  40 00 00 00 00 00 00 00");
   file.insert(file.end(), descriptor.begin(), descriptor.end());
   file.resize(4096);
-  const Bytes rest = hex(
-      "01 00 FE FF 2C 01 00 00 "
-      "01 00 00 00  03 00 72 65 76  02 07 00 00 00 00 00 00 00  00 00 00 00 00 00 "
-      "01 00 00 00 00 00 00 00  01 00 74  40 00 00 00 00 00 00 00  35 00 00 00 "
-      "00 10 00 00 00 00 00 00  06 00 00 00 00 00 00 00  00 00 00 00 "
-      "20 10 00 00 00 00 00 00  2B 00 00 00 00 00 00 00  08 10 00 00 00 00 00 00  12 00 00 00 "
-      "11 C5 7C CD  00 00 00 00 48 52 52 59");
+  const Bytes rest =
+      hex("01 00 FE FF 2C 01 00 00 "
+          "01 00 00 00  03 00 72 65 76  02 07 00 00 00 00 00 00 00  00 00 00 00 00 00 "
+          "01 00 00 00 00 00 00 00  01 00 74  40 00 00 00 00 00 00 00  35 00 00 00 "
+          "00 10 00 00 00 00 00 00  06 00 00 00 00 00 00 00  00 00 00 00 "
+          "20 10 00 00 00 00 00 00  2B 00 00 00 00 00 00 00  08 10 00 00 00 00 00 00  12 00 00 00 "
+          "11 C5 7C CD  00 00 00 00 48 52 52 59");
   file.insert(file.end(), rest.begin(), rest.end());
   return file;
 }
@@ -197,7 +197,8 @@ TEST(FileWriter, ChecksumsOfLargeTensors) {
   sparse.buffers = BufferTable{handle(4 * nnz), handle(8 * nnz), handle(32)};
   const auto pattern = [](std::size_t size, std::uint32_t seed) {
     Bytes bytes(size);
-    for (std::byte& b : bytes) b = static_cast<std::byte>((seed = seed * 1664525 + 1013904223) >> 24);
+    for (std::byte& b : bytes)
+      b = static_cast<std::byte>((seed = seed * 1664525 + 1013904223) >> 24);
     return bytes;
   };
   ASSERT_EQ(failure(write(writer, "a", sparse,
@@ -219,9 +220,8 @@ TEST(FileWriter, ChecksumsOfLargeTensors) {
     const auto all = std::span(image.bytes);
     expected.push_back(crc32c(all.subspan(entry.descriptor_offset, entry.descriptor_length)));
     for (std::uint64_t done = 0; done < entry.data_length; done += 1u << 20)
-      expected.push_back(
-          crc32c(all.subspan(entry.data_offset + done,
-                             std::min<std::uint64_t>(1u << 20, entry.data_length - done))));
+      expected.push_back(crc32c(all.subspan(
+          entry.data_offset + done, std::min<std::uint64_t>(1u << 20, entry.data_length - done))));
   }
   const std::size_t end = file->trailer().kv_offset + file->trailer().kv_length;
   const std::size_t first = end - 4 - 4 * expected.size();

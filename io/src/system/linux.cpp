@@ -68,7 +68,7 @@ Result<Handle> open(int folder, const std::string& path, int flags, mode_t mode 
 
 Result<std::optional<Status>> status_at(int folder, const std::string& path, int flags) {
   if (!is_path(path)) return Failure{.number = EINVAL, .call = "stat"};
-  struct stat raw {};
+  struct stat raw{};
   if (::fstatat(folder, path.c_str(), &raw, flags) == 0) return std::optional(to_status(raw));
   if (errno == ENOENT) return std::optional<Status>();
   return failure("stat");
@@ -159,7 +159,7 @@ Handle::~Handle() {
 }
 
 Result<Status> status(int descriptor) {
-  struct stat raw {};
+  struct stat raw{};
   if (::fstat(descriptor, &raw) != 0) return failure("fstat");
   return to_status(raw);
 }
@@ -225,7 +225,7 @@ Result<void> write_all(int descriptor, std::span<const std::span<const std::byte
   const bool socket = target->kind == Kind::socket;
   const NoBrokenPipeSignal no_signal(target->kind == Kind::pipe);
   // A call may take all of its bytes before it returns: with somebody to ask, small calls.
-  const std::size_t longest = !interrupted                      ? longest_transfer
+  const std::size_t longest = !interrupted                    ? longest_transfer
                               : target->kind == Kind::regular ? std::size_t{64} << 20
                                                               : std::size_t{1} << 20;
 
@@ -291,7 +291,7 @@ Result<void> flush(int descriptor) {
 }
 
 Result<std::uint64_t> free_space(int descriptor) {
-  struct statvfs raw {};
+  struct statvfs raw{};
   if (again([&] { return ::fstatvfs(descriptor, &raw); }) != 0) return failure("fstatvfs");
   return static_cast<std::uint64_t>(raw.f_bavail) * static_cast<std::uint64_t>(raw.f_frsize);
 }
@@ -319,7 +319,7 @@ bool is_local_volume(const std::string& path) noexcept {
       0x0116'1970,  // GFS2
       0x786f'4256,  // VirtualBox shared folders
   });
-  struct statfs raw {};
+  struct statfs raw{};
   if (!is_path(path) || again([&] { return ::statfs(path.c_str(), &raw); }) != 0) return false;
   return std::ranges::find(elsewhere, static_cast<std::uint32_t>(raw.f_type)) == elsewhere.end();
 }
@@ -437,8 +437,7 @@ Result<void> random_bytes(std::span<std::byte> into) {
 }
 
 Result<Mapping> Mapping::map(int descriptor, std::size_t size) {
-  void* address =
-      ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);
   if (address == MAP_FAILED) return failure("mmap");
   return Mapping({static_cast<std::byte*>(address), size});
 }
@@ -458,9 +457,9 @@ Result<void> Mapping::make_writable(std::span<std::byte> part) const {
 }
 
 Result<void> Pages::grow(std::size_t size) {
-  void* address = bytes_.empty()
-                      ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                      : ::mremap(bytes_.data(), bytes_.size(), size, MREMAP_MAYMOVE);
+  void* address = bytes_.empty() ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                 : ::mremap(bytes_.data(), bytes_.size(), size, MREMAP_MAYMOVE);
   if (address == MAP_FAILED) return failure(bytes_.empty() ? "mmap" : "mremap");
   bytes_ = {static_cast<std::byte*>(address), size};
   return {};

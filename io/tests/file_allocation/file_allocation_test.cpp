@@ -70,7 +70,8 @@ TEST(FileAllocation, SavingLeavesTheOldFileOrTheNew) {
   }
 }
 
-/// A failure before the first byte is a refusal: the same call succeeds later, and the file is whole.
+/// A failure before the first byte is a refusal: the same call succeeds later, and the file is
+/// whole.
 TEST(FileAllocation, AWriterMayGoOn) {
   const TemporaryFolder folder;
   WriteOptions options;
