@@ -155,7 +155,7 @@ def demo(model, command, folder):
     size = model.stat().st_size
     say(f"The checkpoint is {model.name}, {mib(size)}, {len(read_safetensors(model))} tensors.")
 
-    say("\n1. Convert it, tensor after tensor, straight from the source's pages to the new file")
+    say("\n1. Convert it, tensor after tensor")
     began = time.perf_counter()
     subprocess.run([command, "convert", os.fspath(model), os.fspath(target)], check=True)
     took = time.perf_counter() - began

@@ -1,5 +1,5 @@
-// Any bytes: decoding never crashes, and what it accepts is written back the same and explained to the
-// last byte.
+// Any bytes: decoding never crashes, and what it accepts is written back the same and explained to
+// the last byte.
 #include <cstdlib>
 #include <cstring>
 

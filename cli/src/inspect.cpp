@@ -146,7 +146,8 @@ std::string fields_text(const Encoded& encoded, const std::vector<FieldRow>& row
 
 io::Result<std::vector<FieldRow>> rows_of(const Encoded& encoded) {
   std::vector<FieldRow> rows;
-  if (auto described = describe(encoded.bytes, [&](const FieldRow& row) { rows.push_back(row); }, showing);
+  if (auto described = describe(
+          encoded.bytes, [&](const FieldRow& row) { rows.push_back(row); }, showing);
       !described)
     return described.error();
   return rows;

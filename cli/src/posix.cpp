@@ -89,6 +89,7 @@ void remember_signals() noexcept {
   action.sa_handler = [](int signal) { remembered = signal; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit is an error of the write, with a message
   for (const int signal : ending_signals) {
     struct sigaction before{};
     if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)

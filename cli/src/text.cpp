@@ -48,6 +48,8 @@ std::string human(std::uint64_t bytes) {
 }
 
 std::string Table::text(std::string_view indent) const {
+  // A longer cell pushes the rest of its own line only.
+  constexpr std::size_t widest = 80;
   std::vector<std::size_t> widths(columns_.size(), 0);
   // Counts columns of the terminal as the padding below does.
   const auto width_of = [](std::string_view cell) {
@@ -55,7 +57,7 @@ std::string Table::text(std::string_view indent) const {
   };
   for (const auto& row : rows_)
     for (std::size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], static_cast<std::size_t>(width_of(row[i])));
+      widths[i] = std::clamp(static_cast<std::size_t>(width_of(row[i])), widths[i], widest);
 
   std::string out;
   const auto line = [&](const auto& cell) {

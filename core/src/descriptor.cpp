@@ -55,7 +55,8 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> extent(unsigned width,
                                                               ElementRange range) noexcept {
   const std::uint64_t below = ~static_cast<std::uint64_t>(range.lo) + 1;  // -lo, exactly
   const std::uint64_t above = static_cast<std::uint64_t>(range.hi) + 1;
-  // -floor(lo * B / 8) is ceil(-lo * B / 8): what `below` packed elements occupy, by groups for 6 bits.
+  // -floor(lo * B / 8) is ceil(-lo * B / 8): what `below` packed elements occupy, by groups for 6
+  // bits.
   const auto before = packed_bytes(width, below);
   const auto from = packed_bytes(width, above);
   if (!before || !from) return std::nullopt;
@@ -64,8 +65,9 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> extent(unsigned width,
 
 }  // namespace
 
-/// The format's own list of a descriptor's fields, in wire order, with every rule of 01-descriptor.md
-/// section 6 beside the field it judges. Decoding, checking, sizing, encoding and printing all run it.
+/// The format's own list of a descriptor's fields, in wire order, with every rule of
+/// 01-descriptor.md section 6 beside the field it judges. Decoding, checking, sizing, encoding and
+/// printing all run it.
 struct DescriptorFields {
   const DecodeOptions& options;
   std::uint64_t at_layout = 0;
@@ -73,8 +75,8 @@ struct DescriptorFields {
 
   template <class D, class Io>
   void run(D& d, std::uint32_t& length, Io& io) {
-    std::uint32_t bits = (d.has_shard_ ? bit(Flag::shard) : 0) |
-                         (d.has_statistics_ ? bit(Flag::statistics) : 0);
+    std::uint32_t bits =
+        (d.has_shard_ ? bit(Flag::shard) : 0) | (d.has_statistics_ ? bit(Flag::statistics) : 0);
     io.literal("magic", magic, Errc::invalid_magic, "HRRY (0x48525259)");
     version(d, io);
     io("descriptor_length", length);
@@ -91,8 +93,7 @@ struct DescriptorFields {
     if (!io.ok()) return;
     if (has(bits, Flag::quantization)) quantization(io);
     if (has(bits, Flag::shard)) d.shard_.fields(d.shard_, io, d.shape);
-    if (has(bits, Flag::statistics))
-      d.statistics_.fields(d.statistics_, io, nnz_of(d.layout));
+    if (has(bits, Flag::statistics)) d.statistics_.fields(d.statistics_, io, nnz_of(d.layout));
     if (has(bits, Flag::composite_member)) composite_member(io);
     if constexpr (Io::reads) {
       d.has_shard_ = has(bits, Flag::shard);
@@ -126,8 +127,7 @@ struct DescriptorFields {
     io("type_tag", d.dtype);
     const auto tag = static_cast<std::uint8_t>(d.dtype);
     const bool agreed = is_private(tag);
-    io.check(info(d.dtype) != nullptr || agreed,
-             unassigned("type_tag", tag));
+    io.check(info(d.dtype) != nullptr || agreed, unassigned("type_tag", tag));
     if constexpr (Io::reads)
       io.check(has(bits, Flag::extension_type) == agreed,
                {.code = Errc::inconsistent,
@@ -177,8 +177,7 @@ struct DescriptorFields {
                                      .what = "for this layout",
                                      .expected = row->max_rank,
                                      .found = rank});
-    io.list("shape[]", d.shape, rank, 8,
-            [&](auto& n, std::size_t k) { io({"shape[]", k}, n); });
+    io.list("shape[]", d.shape, rank, 8, [&](auto& n, std::size_t k) { io({"shape[]", k}, n); });
     io("byte_offset", d.byte_offset);
     if (!io.ok()) return;
     at_layout = io.position();
@@ -199,23 +198,21 @@ struct DescriptorFields {
     io.list("buffers[]", d.buffers, count, handle_bytes, [&](auto& handle, std::size_t i) {
       io({"buffers[].byte_size", i}, handle.byte_size);
       const auto total = checked_add(sum, handle.byte_size);
-      io.check(total && *total <= max_bytes,
-               {.code = Errc::overflow,
-                .expect = Expect::at_most,
-                .index = static_cast<std::uint32_t>(i),
-                .field = "buffers[].byte_size",
-                .what = "bytes beside the buffers before it",
-                .expected = max_bytes - sum,
-                .found = handle.byte_size});
+      io.check(total && *total <= max_bytes, {.code = Errc::overflow,
+                                              .expect = Expect::at_most,
+                                              .index = static_cast<std::uint32_t>(i),
+                                              .field = "buffers[].byte_size",
+                                              .what = "bytes beside the buffers before it",
+                                              .expected = max_bytes - sum,
+                                              .found = handle.byte_size});
       sum = total.value_or(0);
       io({"buffers[].alignment", i}, handle.alignment);
-      io.check(std::has_single_bit(handle.alignment),
-               {.code = Errc::invalid_value,
-                .expect = Expect::as_said,
-                .index = static_cast<std::uint32_t>(i),
-                .field = "buffers[].alignment",
-                .what = "a power of two",
-                .found = handle.alignment});
+      io.check(std::has_single_bit(handle.alignment), {.code = Errc::invalid_value,
+                                                       .expect = Expect::as_said,
+                                                       .index = static_cast<std::uint32_t>(i),
+                                                       .field = "buffers[].alignment",
+                                                       .what = "a power of two",
+                                                       .found = handle.alignment});
       io.check(handle.alignment >= min_buffer_alignment || handle.byte_size == 0,
                {.code = Errc::invalid_value,
                 .expect = Expect::at_least,
@@ -449,9 +446,9 @@ struct DescriptorFields {
             .expect = Expect::as_said,
             .index = field.index,
             .field = field.name,
-            .what = tag == 0x00 || tag == 0xFF   ? "a valid tag"sv
+            .what = tag == 0x00 || tag == 0xFF       ? "a valid tag"sv
                     : has_private && is_private(tag) ? "a tag that was agreed on"sv
-                                                 : "an assigned tag"sv,
+                                                     : "an assigned tag"sv,
             .found = tag};
   }
 };
@@ -480,7 +477,8 @@ Result<std::uint32_t> descriptor_length(std::span<const std::byte> bytes,
                                         const DecodeOptions& options) {
   Reader io(bytes);
   std::uint32_t length = 0;
-  if (bytes.size() >= magic.size()) io.literal("magic", magic, Errc::invalid_magic, "HRRY (0x48525259)");
+  if (bytes.size() >= magic.size())
+    io.literal("magic", magic, Errc::invalid_magic, "HRRY (0x48525259)");
   Version version;
   if (bytes.size() > magic.size()) {
     io("version_major", version.major);

@@ -10,8 +10,8 @@
 namespace hurray {
 namespace {
 
-/// The dimensions that matter: without those of size 1, and with those that one stride walks through
-/// taken together. Innermost first.
+/// The dimensions that matter: without those of size 1, and with those that one stride walks
+/// through taken together. Innermost first.
 struct Walk {
   std::size_t rank = 0;
   std::array<std::uint64_t, max_rank> size{};
@@ -38,9 +38,11 @@ struct Walk {
     }
   }
 
-  /// Runs `run(address, stride, n)` along the innermost dimension for `count` elements from `first` on.
+  /// Runs `run(address, stride, n)` along the innermost dimension for `count` elements from `first`
+  /// on.
   template <class Run>
-  void for_each_run(const std::byte* origin, std::uint64_t first, std::uint64_t count, Run run) const {
+  void for_each_run(const std::byte* origin, std::uint64_t first, std::uint64_t count,
+                    Run run) const {
     std::array<std::uint64_t, max_rank> index{};
     std::int64_t at = 0;
     for (std::size_t k = 0; k < rank; ++k) {
@@ -76,11 +78,16 @@ std::byte* copy_items(std::byte* to, const std::byte* from, std::int64_t stride,
     return to + n * item;
   }
   switch (item) {
-    case 1: return copy_run<1>(to, from, stride, n);
-    case 2: return copy_run<2>(to, from, stride, n);
-    case 4: return copy_run<4>(to, from, stride, n);
-    case 8: return copy_run<8>(to, from, stride, n);
-    default: break;
+    case 1:
+      return copy_run<1>(to, from, stride, n);
+    case 2:
+      return copy_run<2>(to, from, stride, n);
+    case 4:
+      return copy_run<4>(to, from, stride, n);
+    case 8:
+      return copy_run<8>(to, from, stride, n);
+    default:
+      break;
   }
   for (std::size_t i = 0; i < n; ++i, to += item, from += stride) std::memcpy(to, from, item);
   return to;
@@ -119,11 +126,13 @@ void gather(const ArraySource& source, std::uint64_t offset, std::span<std::byte
     return;
   }
 
-  // `offset` is a whole number of elements that ends on a byte, so packing starts with an empty word.
+  // `offset` is a whole number of elements that ends on a byte, so packing starts with an empty
+  // word.
   const unsigned width = bits(source.dtype);
   const std::uint64_t first = offset / gather_granularity * (gather_granularity * 8 / width) +
                               offset % gather_granularity * 8 / width;
-  const std::uint64_t count = std::min<std::uint64_t>(total - first, std::uint64_t{out.size()} * 8 / width);
+  const std::uint64_t count =
+      std::min<std::uint64_t>(total - first, std::uint64_t{out.size()} * 8 / width);
   const unsigned mask = (1u << width) - 1;
   const bool truth = source.transcode == Transcode::pack_bool;
   std::byte* const end = to + out.size();

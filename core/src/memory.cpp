@@ -7,8 +7,8 @@
 
 namespace hurray {
 
-// The block from malloc or calloc stands in front of what is handed out, and its address just before
-// it. calloc is what gives untouched zero pages for large blocks on every system.
+// The block from malloc or calloc stands in front of what is handed out, and its address just
+// before it. calloc is what gives untouched zero pages for large blocks on every system.
 void* allocate(std::uint64_t size, std::size_t alignment, bool zeroed) noexcept {
   const auto wanted = to_size(size);
   if (!wanted) return nullptr;

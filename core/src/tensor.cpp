@@ -45,9 +45,8 @@ std::optional<std::size_t> Tensor::unsynced_buffer() const noexcept {
 Result<Tensor> bind(Descriptor descriptor, std::vector<Buffer> buffers, BindOptions options) {
   return contain(Origin::descriptor, [&]() -> Result<Tensor> {
     if (!is_dense(descriptor.layout))
-      return Error{.code = Errc::unsupported,
-                   .field = "layout_tag",
-                   .what = name(descriptor.layout)};
+      return Error{
+          .code = Errc::unsupported, .field = "layout_tag", .what = name(descriptor.layout)};
     if (buffers.size() > BufferTable::max_size)
       return Error{.code = Errc::out_of_bounds,
                    .expect = Expect::at_most,

@@ -85,8 +85,11 @@ TEST(Gather, AgreesWithTheSlowWayForRandomArrays) {
     if (packs && !want.empty()) {
       Bytes elements(s.shape.count());
       unpack(got.data(), bits(s.dtype), 0, elements);
-      ArraySource back{.origin = elements.data(), .shape = Shape{elements.size()},
-                       .strides = Strides{1}, .dtype = s.dtype, .transcode = Transcode::pack_low};
+      ArraySource back{.origin = elements.data(),
+                       .shape = Shape{elements.size()},
+                       .strides = Strides{1},
+                       .dtype = s.dtype,
+                       .transcode = Transcode::pack_low};
       Bytes again(got.size());
       gather(back, 0, again);
       ASSERT_EQ(again, got);
@@ -96,8 +99,11 @@ TEST(Gather, AgreesWithTheSlowWayForRandomArrays) {
 
 TEST(Gather, PacksTheFormatsExamples) {
   const auto pack = [](DType dtype, Transcode how, const Bytes& in) {
-    ArraySource s{.origin = in.data(), .shape = Shape{in.size()}, .strides = Strides{1},
-                  .dtype = dtype, .transcode = how};
+    ArraySource s{.origin = in.data(),
+                  .shape = Shape{in.size()},
+                  .strides = Strides{1},
+                  .dtype = dtype,
+                  .transcode = how};
     Bytes out(s.packed_size());
     gather(s, 0, out);
     return out;

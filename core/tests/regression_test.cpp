@@ -38,7 +38,8 @@ TEST(Regression, ANewerMinorVersionBecomesATensor) {
   EXPECT_EQ(encode(t->wire_descriptor()).error().field, "version_minor");
 }
 
-// Cut at every length, with the length fixed, so that every field in turn is the one that is missing.
+// Cut at every length, with the length fixed, so that every field in turn is the one that is
+// missing.
 TEST(Regression, ACutWithAFixedLengthIsTruncatedAtItsField) {
   for (const Vector& v : read_vectors("valid/descriptor"))
     for (std::size_t n = 20; n < v.bytes.size(); ++n) {
@@ -46,7 +47,8 @@ TEST(Regression, ACutWithAFixedLengthIsTruncatedAtItsField) {
       detail::store(cut.data() + 6, static_cast<std::uint32_t>(n));
       const auto d = decode(cut);
       ASSERT_FALSE(d) << v.path << " cut to " << n;
-      EXPECT_EQ(d.error().code, Errc::truncated) << v.path << " cut to " << n << ": " << to_string(d.error());
+      EXPECT_EQ(d.error().code, Errc::truncated)
+          << v.path << " cut to " << n << ": " << to_string(d.error());
     }
 }
 
@@ -72,8 +74,11 @@ TEST(Regression, RelayingNeverRepeatsASizeThatIsNotThere) {
   for (const std::uint32_t alignment : {1u, 3u, 64u, 4096u})
     for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1} << 40}) {
       Descriptor d = dense(DType::float32, {1});
-      d.buffers = {{.byte_size = size, .alignment = alignment, .device = Device::cuda,
-                    .sync_mode = SyncMode::event, .memory_class = MemoryClass::unified}};
+      d.buffers = {{.byte_size = size,
+                    .alignment = alignment,
+                    .device = Device::cuda,
+                    .sync_mode = SyncMode::event,
+                    .memory_class = MemoryClass::unified}};
       const auto t = bind(d, {*Buffer::allocate(4)});
       ASSERT_TRUE(t) << to_string(t.error());
       const Descriptor wire = t->wire_descriptor();

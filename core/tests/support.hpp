@@ -15,7 +15,8 @@ namespace hurray::testing {
 
 using Bytes = std::vector<std::byte>;
 
-/// A vector of conformance/: bytes in hexadecimal with comments, and the sentence it must fail with.
+/// A vector of conformance/: bytes in hexadecimal with comments, and the sentence it must fail
+/// with.
 struct Vector {
   std::filesystem::path path;
   Bytes bytes;
@@ -60,7 +61,8 @@ inline std::vector<Vector> read_vectors(const std::string& folder) {
 /// sanitizer sees each edge.
 template <class Check>
 void for_each_prefix(const Bytes& whole, Check check) {
-  for (std::size_t n = 0; n < whole.size(); ++n) check(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)));
+  for (std::size_t n = 0; n < whole.size(); ++n)
+    check(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)));
 }
 
 template <class Check>

@@ -83,8 +83,13 @@ TEST(Shapes, CountTheirElements) {
 }
 
 TEST(Errors, SayWhatWhereAndWhatToDo) {
-  Error e{.code = Errc::invalid_value, .expect = Expect::at_least, .index = 2,
-          .field = "buffers[].alignment", .offset = 61, .expected = 64, .found = 32};
+  Error e{.code = Errc::invalid_value,
+          .expect = Expect::at_least,
+          .index = 2,
+          .field = "buffers[].alignment",
+          .offset = 61,
+          .expected = 64,
+          .found = 32};
   EXPECT_EQ(to_string(e),
             "buffers[2].alignment: expected at least 64, found 32 "
             "(invalid value at byte 61 of the descriptor)");
@@ -97,8 +102,12 @@ TEST(Errors, SayWhatWhereAndWhatToDo) {
   EXPECT_EQ(status(e), -110);
   e.code = Errc::system;
   EXPECT_EQ(exit_code(e), 3);
-  e = {.code = Errc::invalid_tag, .expect = Expect::as_said, .field = "type_tag",
-       .what = "an assigned tag", .offset = 14, .found = 0x47};
+  e = {.code = Errc::invalid_tag,
+       .expect = Expect::as_said,
+       .field = "type_tag",
+       .what = "an assigned tag",
+       .offset = 14,
+       .found = 0x47};
   EXPECT_EQ(to_string(e),
             "type_tag: expected an assigned tag, found 0x47 (invalid tag at byte 14 of the "
             "descriptor); this release knows no such tag");

@@ -116,10 +116,10 @@ TEST_F(Vectors, TheOtherImplementationsBytesAreOurs) {
 
 // 01-descriptor.md section 7, typed off by hand.
 TEST(WorkedDescriptors, A) {
-  const Bytes bytes = hex(
-      "48 52 52 59 01 00 45 00 00 00 00 00 00 00 03 01 03 00 00 00"
-      "05 00 00 00 00 00 00 00 07 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00"
-      "40 00 00 00 00 00 00 00 01 58 01 00 00 00 00 00 00 80 00 00 00 00 00 00 00");
+  const Bytes bytes =
+      hex("48 52 52 59 01 00 45 00 00 00 00 00 00 00 03 01 03 00 00 00"
+          "05 00 00 00 00 00 00 00 07 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00"
+          "40 00 00 00 00 00 00 00 01 58 01 00 00 00 00 00 00 80 00 00 00 00 00 00 00");
   Descriptor d;
   d.dtype = DType::float32;
   d.shape = {5, 7, 2};
@@ -130,10 +130,10 @@ TEST(WorkedDescriptors, A) {
 }
 
 TEST(WorkedDescriptors, B) {
-  const Bytes bytes = hex(
-      "48 52 52 59 01 00 4D 00 00 00 00 00 00 00 12 03 02 00 00 00 04 00 00 00 00 00 00 00"
-      "03 00 00 00 00 00 00 00 3C 00 00 00 00 00 00 00 F8 FF FF FF FF FF FF FF"
-      "FE FF FF FF FF FF FF FF 01 40 00 00 00 00 00 00 00 40 00 00 00 00 00 00 00");
+  const Bytes bytes =
+      hex("48 52 52 59 01 00 4D 00 00 00 00 00 00 00 12 03 02 00 00 00 04 00 00 00 00 00 00 00"
+          "03 00 00 00 00 00 00 00 3C 00 00 00 00 00 00 00 F8 FF FF FF FF FF FF FF"
+          "FE FF FF FF FF FF FF FF 01 40 00 00 00 00 00 00 00 40 00 00 00 00 00 00 00");
   Descriptor d;
   d.dtype = DType::int16;
   d.shape = {4, 3};
@@ -145,12 +145,12 @@ TEST(WorkedDescriptors, B) {
 }
 
 TEST(WorkedDescriptors, QuantizedAndMemberOnesAreUnsupportedNotInvalid) {
-  const Bytes quantized = hex(
-      "48 52 52 59 01 00 85 00 00 00 03 00 00 00 10 01 02 00 00 00 06 00 00 00 00 00 00 00"
-      "0A 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 02 3C 00 00 00 00 00 00 00 00 01 00 00"
-      "01 00 02 00 18 00 00 00 00 00 00 00 00 01 00 00 01 00 02 00 14 00 00 00 02 01 01 00"
-      "00 00 00 00 01 00 00 00 FF FF FF FF 03 00 00 00 0C 00 00 00 00 00 00 00"
-      "0A 00 00 00 00 00 00 00 06 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
+  const Bytes quantized =
+      hex("48 52 52 59 01 00 85 00 00 00 03 00 00 00 10 01 02 00 00 00 06 00 00 00 00 00 00 00"
+          "0A 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 02 3C 00 00 00 00 00 00 00 00 01 00 00"
+          "01 00 02 00 18 00 00 00 00 00 00 00 00 01 00 00 01 00 02 00 14 00 00 00 02 01 01 00"
+          "00 00 00 00 01 00 00 00 FF FF FF FF 03 00 00 00 0C 00 00 00 00 00 00 00"
+          "0A 00 00 00 00 00 00 00 06 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
   const auto d = decode(quantized);
   ASSERT_FALSE(d);
   EXPECT_EQ(d.error().code, Errc::unsupported);

@@ -283,7 +283,7 @@ Result<FileWriter> FileWriter::start(const WriteOptions& options, std::string_vi
 
 Result<FileWriter> FileWriter::create(std::string path, const WriteOptions& options) {
   return start(options, path,
-               [&] { return Output::create(path, Origin::file, options.expected_bytes); });
+               [&] { return Output::create(path, Origin::file, options.expected_bytes, options.interrupted); });
 }
 
 Result<FileWriter> FileWriter::over(int descriptor, const WriteOptions& options) {

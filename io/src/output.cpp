@@ -64,14 +64,15 @@ Output& Output::operator=(Output&& other) noexcept {
   return *this;
 }
 
-Result<Output> Output::create(std::string path, Origin origin, std::uint64_t expected_bytes) {
+Result<Output> Output::create(std::string path, Origin origin, std::uint64_t expected_bytes,
+                              const system::Interrupted& interrupted) {
   return contain(origin, [&]() -> Result<Output> {
     const auto target = system::status(path);
     if (!target) return system::to_error(target.error(), origin, std::move(path));
     if (*target && (*target)->kind == system::Kind::folder)
       return system::to_error({.number = EISDIR, .call = "open"}, origin, std::move(path));
     if (*target && (*target)->kind != system::Kind::regular) {
-      auto handle = system::open_to_write(path);
+      auto handle = system::open_to_write(path, interrupted);
       if (!handle) return system::to_error(handle.error(), origin, std::move(path));
       return Output(*std::move(handle), std::move(path), origin);
     }

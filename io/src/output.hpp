@@ -22,7 +22,9 @@ namespace hurray::io {
 class Output {
  public:
   /// `expected_bytes`: how many will come at least, compared with the free space (0: not known).
-  static Result<Output> create(std::string path, Origin origin, std::uint64_t expected_bytes = 0);
+  /// `interrupted` is asked when a signal comes while a pipe is waited for.
+  static Result<Output> create(std::string path, Origin origin, std::uint64_t expected_bytes = 0,
+                               const system::Interrupted& interrupted = {});
   /// The descriptor is duplicated.
   static Result<Output> over(int descriptor, Origin origin);
 

@@ -27,7 +27,8 @@ hurray::Error over_limit(std::string_view option, std::uint64_t limit,
 /// All that comes out of `input`, at most `limit` bytes, and how much that is.
 Result<std::pair<system::Handle, std::uint64_t>> spool(const system::Handle& input,
                                                        const std::string& path,
-                                                       std::uint64_t limit) {
+                                                       std::uint64_t limit,
+                                                       const system::Interrupted& interrupted) {
   const auto failed = [&](const system::Failure& failure) {
     return system::to_error(failure, Origin::file, path);
   };
@@ -36,7 +37,7 @@ Result<std::pair<system::Handle, std::uint64_t>> spool(const system::Handle& inp
   auto piece = Buffer::allocate(spool_step);
   if (!piece) return Error(piece.error(), path);
   for (std::uint64_t total = 0;;) {
-    const auto count = system::read_some(input.number(), piece->bytes());
+    const auto count = system::read_some(input.number(), piece->bytes(), interrupted);
     if (!count) return failed(count.error());
     if (*count == 0) return std::pair(*std::move(kept), total);
     total += *count;
@@ -68,14 +69,14 @@ Result<Source> Source::open(std::string path, const OpenOptions& options) {
   };
   if (*named && mapped_pipe((*named)->kind)) return refuse();
 
-  auto handle = system::open_to_read(path);
+  auto handle = system::open_to_read(path, options.interrupted);
   if (!handle) return failed(handle.error());
   const auto status = system::status(handle->number());
   if (!status) return failed(status.error());
   if (mapped_pipe(status->kind)) return refuse();
   if (status->kind == system::Kind::regular)
     return Source(*std::move(handle), std::move(path), status->size);
-  auto kept = spool(*handle, path, options.max_spool_bytes);
+  auto kept = spool(*handle, path, options.max_spool_bytes, options.interrupted);
   if (!kept) return std::move(kept).error();
   return Source(std::move(kept->first), std::move(path), kept->second);
 }

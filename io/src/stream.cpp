@@ -184,7 +184,7 @@ struct StreamReader::State {
         return truncated("descriptor_length", **length, have + *count);
     }
     auto descriptor = decode(encoded, {.max_descriptor_bytes = options.max_descriptor_bytes,
-                                        .private_memory_classes = options.private_memory_classes});
+                                       .private_memory_classes = options.private_memory_classes});
     if (!descriptor) {
       Error error = std::move(descriptor).error();
       error.detail = "this descriptor begins at byte " + std::to_string(frame) + " of the stream";
@@ -281,7 +281,7 @@ StreamReader::~StreamReader() = default;
 
 Result<StreamReader> StreamReader::open(std::string path, const StreamReadOptions& options) {
   return contain(Origin::file, [&]() -> Result<StreamReader> {
-    auto handle = system::open_to_read(path);
+    auto handle = system::open_to_read(path, options.interrupted);
     if (!handle) return system::to_error(handle.error(), Origin::file, std::move(path));
     const auto status = system::status(handle->number());
     if (!status) return system::to_error(status.error(), Origin::file, std::move(path));
@@ -461,7 +461,7 @@ StreamWriter::~StreamWriter() = default;
 
 Result<StreamWriter> StreamWriter::create(std::string path, const StreamWriteOptions& options) {
   return contain(Origin::file, [&]() -> Result<StreamWriter> {
-    auto output = Output::create(std::move(path), Origin::file);
+    auto output = Output::create(std::move(path), Origin::file, 0, options.interrupted);
     if (!output) return std::move(output).error();
     return StreamWriter(std::make_unique<State>(*std::move(output), options, false));
   });

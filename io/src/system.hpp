@@ -78,9 +78,6 @@ Result<Status> status(int descriptor);
 /// Of what lies at `path`, links followed; none where nothing is.
 Result<std::optional<Status>> status(const std::string& path);
 
-Result<Handle> open_to_read(const std::string& path);
-/// For what is written where it is; nothing is created or cut.
-Result<Handle> open_to_write(const std::string& path);
 Result<Handle> duplicate(int descriptor);
 /// An empty file without a name, in memory, to write and read.
 Result<Handle> anonymous_file();
@@ -90,6 +87,11 @@ Result<std::size_t> read_at(int descriptor, std::span<std::byte> into, std::uint
 
 /// Asked twice a second while waiting, and after every signal; true ends the wait with EINTR.
 using Interrupted = std::function<bool()>;
+
+/// A pipe is waited for until somebody holds its other end; a signal asks `interrupted`.
+Result<Handle> open_to_read(const std::string& path, const Interrupted& interrupted = {});
+/// The same for what is written where it is; nothing is created or cut.
+Result<Handle> open_to_write(const std::string& path, const Interrupted& interrupted = {});
 
 using Deadline = std::chrono::steady_clock::time_point;
 

@@ -38,7 +38,6 @@ from ._hurray import (
     StreamWriter,
     StridedLayout,
     Tensor,
-    __version__,
     aligned_allocator,
     asarray,
     buffer_size_bytes,
@@ -51,7 +50,7 @@ from ._hurray import (
     load,
     load_kv,
     ones,
-    open,
+    open as open,
     save,
     validate_colocation,
     zeros,
@@ -72,6 +71,9 @@ from .dtype import (
     uint32,
     uint64,
 )
+
+#: The release, as in the distribution's metadata.
+__version__: str = getattr(_hurray, "__version__")
 
 # Without `open`, which a star import would hide.
 __all__ = [
@@ -106,6 +108,7 @@ __all__ = [
     "device",
     "dtype",
     "empty",
+    "file",
     "float16",
     "float32",
     "float64",

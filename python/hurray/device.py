@@ -1,8 +1,8 @@
 """The devices of the format: each with id 0 and standard memory."""
 
-from ._hurray import _devices
+from . import _hurray
 
-cpu, cuda, rocm, metal, vulkan, webgpu, hexagon, level_zero, opencl = _devices
+cpu, cuda, rocm, metal, vulkan, webgpu, hexagon, level_zero, opencl = getattr(_hurray, "_devices")
 
 __all__ = [
     "cpu",

@@ -146,7 +146,7 @@ void bind_descriptor(nb::module_& m) {
                            "and `Descriptor.decode` only.")
       .def_static(
           "decode", &decode, "data"_a,
-          nb::sig("def decode(data: bytes | bytearray | memoryview) -> Descriptor"),
+          nb::sig("def decode(data: typing.Any) -> Descriptor"),
           "The descriptor that the bytes begin with; bytes after it are ignored. Raises\n"
           "`InvalidDescriptorError` naming the field, its offset, what was expected and found,\n"
           "and `UnsupportedError` for what is valid and not built yet.")
@@ -193,6 +193,14 @@ void bind_descriptor(nb::module_& m) {
       .def_prop_ro(
           "statistics", [](const PyDescriptor& self) { return wrap_statistics(self.value); },
           nb::sig("def statistics(self) -> Statistics | None"), "Statistics, where there are any.")
+      .def_prop_ro(
+          "quantization", [](const PyDescriptor&) { return nb::none(); },
+          nb::sig("def quantization(self) -> None"),
+          "None: no descriptor of this release is quantized.")
+      .def_prop_ro(
+          "extension_type", [](const PyDescriptor&) { return nb::none(); },
+          nb::sig("def extension_type(self) -> None"),
+          "None: no descriptor of this release has a private element type.")
       .def_prop_ro(
           "shard", [](const PyDescriptor& self) { return wrap_shard(self.value); },
           nb::sig("def shard(self) -> Shard | None"),

@@ -60,7 +60,7 @@ std::int32_t device_type(const PyDevice& device) {
 std::optional<PyDevice> placement_of(dlpack::Device device) {
   for (std::size_t memory_class = 0; memory_class < 4; ++memory_class)
     for (const DeviceInfo& row : devices)
-      if (row.dlpack[memory_class] == device.type)
+      if (device.type != 0 && row.dlpack[memory_class] == device.type)
         return PyDevice{row.tag, static_cast<MemoryClass>(memory_class), device.id};
   return std::nullopt;
 }
@@ -98,11 +98,10 @@ template <class Managed>
 nb::object make_capsule(nb::handle self, const PyTensor& t, dlpack::DataType dtype,
                         dlpack::Device device, dlpack::Version version, std::uint64_t flags) {
   const Descriptor& d = t.descriptor();
+  require_countable(d, Way::dlpack);
   const Elements view = elements(t);
   auto exported = std::make_unique<Export<Managed>>();
   for (std::size_t k = 0; k < d.shape.rank(); ++k) {
-    if (d.shape[k] > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      refuse(Way::dlpack, "a dimension exceeds 2**63 - 1 elements");
     exported->shape[k] = static_cast<std::int64_t>(d.shape[k]);
     exported->strides[k] = view.strides[k];
   }
@@ -256,13 +255,14 @@ Imported take_from(nb::handle object) {
              (PyCapsule_CheckExact(object.ptr()) != 0 ? "; pass the object that made the capsule"
                                                       : ""));
   using namespace nb::literals;
-  nb::object capsule;
-  try {
-    capsule = method("max_version"_a = nb::make_tuple(dlpack::newest.major, dlpack::newest.minor));
-  } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_TypeError)) throw;
-    capsule = method();
-  }
+  const nb::object capsule = foreign(object, "__dlpack__", [&]() -> nb::object {
+    try {
+      return method("max_version"_a = nb::make_tuple(dlpack::newest.major, dlpack::newest.minor));
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_TypeError)) throw;
+    }
+    return method();
+  });
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::capsule_name<dlpack::ManagedTensorVersioned>) != 0)
     return take<dlpack::ManagedTensorVersioned>(capsule);
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::capsule_name<dlpack::ManagedTensor>) != 0)
@@ -281,6 +281,15 @@ DType taken_type(dlpack::DataType type) {
   fail(Exc::unsupported, "DLPack type with code " + std::to_string(type.code) + ", " +
                              std::to_string(type.bits) + " bits, " + std::to_string(type.lanes) +
                              " lanes has no counterpart here");
+}
+
+/// JAX relies on its arrays never changing, and its capsules do not say so.
+bool never_changes(nb::handle object) {
+  const nb::object module = nb::getattr(object.type(), "__module__", nb::none());
+  if (!PyUnicode_Check(module.ptr())) return false;
+  const auto name = nb::cast<std::string>(module);
+  const std::string package = name.substr(0, name.find('.'));
+  return package == "jax" || package == "jaxlib";
 }
 
 /// Address, sizes and byte strides, for any memory.
@@ -425,7 +434,8 @@ nb::object tensor_from_dlpack(nb::handle object, nb::handle device, Copy copy) {
   if (!device.is_none() && *nb::inst_ptr<PyDevice>(device) != *placement)
     fail(Exc::unsupported, "the tensor is on " + repr(*placement) + " and is not moved to " +
                                repr(*nb::inst_ptr<PyDevice>(device)));
-  const HostArray array = array_of(std::move(taken));
+  HostArray array = array_of(std::move(taken));
+  if (never_changes(object)) array.readonly = true;
   if (from.type != cpu_type) return device_tensor(array, *placement, copy);
   return tensor_from(array, copy, device_object(*placement));
 }

@@ -107,7 +107,6 @@ void throw_error(const io::Error& error) {
   PyObject* type =
       kind == Raise::file ? file_class_for(error.system_errno) : exception_class(Exc::stream);
   std::string words = std::generic_category().message(error.system_errno);
-  if (!error.what.empty()) words.append("; ").append(error.what);
   if (!error.tensor.empty()) words.append("; tensor ").append(error.tensor);
   if (!error.detail.empty()) words.append("; ").append(error.detail);
   nb::object arguments =

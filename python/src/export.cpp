@@ -1,8 +1,10 @@
 #include "exports.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "numpy.hpp"
 
@@ -31,6 +33,23 @@ const NumpyType& shareable_type(const PyTensor& t, Way way) {
 }
 
 std::size_t item_bytes(DType dtype) noexcept { return bits(dtype) / 8; }
+
+}  // namespace
+
+void require_countable(const Descriptor& d, Way way) {
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  std::uint64_t bytes = (bits(d.dtype) + 7) / 8;
+  for (const std::uint64_t n : d.shape) {
+    const auto product = checked_mul(bytes, std::max<std::uint64_t>(n, 1));
+    if (!product || *product > most)
+      refuse(way,
+             "the sizes, those that are 0 left out, multiply to more than 2**63 - 1 bytes, which"
+             " consumers cannot count");
+    bytes = *product;
+  }
+}
+
+namespace {
 
 Strides in_bytes(const Strides& strides, std::size_t item, bool empty, Way way) {
   Strides result;
@@ -88,6 +107,7 @@ struct ViewArrays {
 void fill_view(PyObject* self, const PyTensor& t, Py_buffer& view, int flags) {
   require_elements(t, Way::buffer);
   const Descriptor& d = t.descriptor();
+  require_countable(d, Way::buffer);
   const NumpyType& type = shareable_type(t, Way::buffer);
   if constexpr (std::endian::native == std::endian::big)
     if (item_bytes(d.dtype) > 1)
@@ -334,6 +354,7 @@ nb::dict array_interface(const PyTensor& t) {
   require_elements(t, Way::interface);
   const Descriptor& d = t.descriptor();
   const NumpyType& type = shareable_type(t, Way::interface);
+  require_countable(d, Way::interface);
   const std::size_t item = item_bytes(d.dtype);
   const Elements view = elements(t);
   const bool readonly = t.tensor.readonly();

@@ -16,6 +16,10 @@ enum class Way : std::uint8_t { array, interface, buffer, dlpack };
 /// memory passes.
 void require_elements(const PyTensor& t, Way way);
 
+/// Refuses shapes that consumers cannot count: some multiply the sizes of empty arrays as well, and
+/// one of them crashes when that overflows.
+void require_countable(const Descriptor& d, Way way);
+
 /// Where the elements of a dense tensor are: the address of element [0,…,0], strides in elements.
 struct Elements {
   std::byte* address;
@@ -70,6 +74,20 @@ nb::object tensor_from_dlpack(nb::handle object, nb::handle device, Copy copy);
 nb::object shared_tensor(const HostArray& array, const PyDevice& placement);
 /// An object with `__dlpack__` over host memory as a source; none over other memory.
 std::optional<HostArray> host_array_from_dlpack(nb::handle object);
+
+/// Raises `UnsupportedError` that names the object's class and has `error`, which its own code
+/// raised in `what`, as cause. Hurray's refusals, `MemoryError` and what is no `Exception` go on as
+/// they are. Call it in a handler.
+[[noreturn]] void raise_foreign(nb::python_error& error, nb::handle object, const char* what);
+/// Runs `body`, which calls code of the object's library.
+template <class Body>
+auto foreign(nb::handle object, const char* what, Body&& body) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (nb::python_error& error) {
+    raise_foreign(error, object, what);
+  }
+}
 
 /// `t.to_torch(…)`, and `from_torch`'s look at what it is given (Y26): the plain tensor to take, on
 /// its own device.

@@ -34,7 +34,8 @@ std::string mode_names() {
 io::Mode mode_from(std::string_view name, const std::string& where) {
   if (const auto* row = find_name(io::modes, name)) return row->tag;
   fail(PyExc_ValueError, where + ": expected one of " + mode_names() + ", found \"" +
-                             std::string(name) + "\"; a file is written by hurray.save");
+                             std::string(name) + "\"" +
+                             (where == "mode" ? "; a file is written by hurray.save" : ""));
 }
 
 /// `mode=`, else the environment's, else `mapped` where mapping is a good default (section 19.3).
@@ -56,6 +57,7 @@ struct Limits {
     io::OpenOptions options;
     options.mode = mode;
     options.private_memory_classes = true;  // section 7, Y16
+    options.interrupted = signal_raised;
     take(index_bytes, "max_index_bytes", options.max_index_bytes);
     take(tensors, "max_tensors", options.max_tensors);
     take(kv_bytes, "max_kv_bytes", options.max_kv_bytes);
@@ -76,7 +78,7 @@ struct Limits {
 io::File open_file(const std::string& path, nb::handle mode, io::Mode mapped,
                    const Limits& limits) {
   const io::OpenOptions options = limits.options(mode_argument(mode, path, mapped));
-  return unwrap(without_gil([&] { return io::File::open(path, options); }));
+  return unwrap_waited(without_gil([&] { return io::File::open(path, options); }));
 }
 
 /// The entry of `name`; none where there is no such name.
@@ -289,7 +291,7 @@ void bind_file(nb::module_& m) {
   // The class lives where users find it; that module is empty until now.
   nb::module_ home = nb::module_::import_("hurray.file");
   nb::class_<PyFile> file(
-      home, "File",
+      home, "File", nb::sig("class File(collections.abc.Mapping[str, hurray.Tensor])"),
       "An open `.hrry` file: a read-only mapping of names to tensors, in the file's order.\n\n"
       "Made by `hurray.open`. Opening reads header, index and kv; a tensor's descriptor is read "
       "when\n"

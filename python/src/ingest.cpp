@@ -314,6 +314,20 @@ nb::object from_ndarray(nb::handle array, Copy copy) {
   return tensor_from(host_array(array), copy);
 }
 
+/// Runs `take`, or `by_array` where the object's `__dlpack__` failed and it has `__array__`.
+template <class Take, class ByArray>
+auto by_dlpack_or_array(nb::handle object, Take&& take, ByArray&& by_array) {
+  try {
+    return take();
+  } catch (nb::python_error& error) {
+    // A cause is what the object's own code raised; refusals of the content have none.
+    const bool failed = error.matches(exception_class(Exc::unsupported)) &&
+                        nb::steal(PyException_GetCause(error.value().ptr())).is_valid();
+    if (!failed || !nb::hasattr(object, "__array__")) throw;
+  }
+  return by_array();
+}
+
 nb::object through_numpy(nb::handle object, Copy copy) {
   const nb::module_ numpy = import_optional("numpy", "numpy");
   numpy_api();
@@ -327,10 +341,13 @@ nb::object through_numpy(nb::handle object, Copy copy) {
     try {
       array = numpy.attr("array")(object, "copy"_a = false, "subok"_a = true);
     } catch (nb::python_error& error) {
-      if (!error.matches(PyExc_ValueError)) throw;
+      if (!error.matches(PyExc_ValueError)) raise_foreign(error, object, "__array__");
       nb::raise_from(error, exception_class(Exc::copy_required),
                      "copy=False: NumPy cannot take the object's memory without a copy");
     }
+  } else if (has_array) {
+    array = foreign(object, "__array__",
+                    [&]() -> nb::object { return numpy.attr("asanyarray")(object); });
   } else {
     array = numpy.attr("asanyarray")(object);
   }
@@ -351,6 +368,8 @@ nb::object from_numpy(nb::handle array, nb::handle copy) {
 
 nb::object from_dlpack(nb::handle object, nb::handle device, nb::handle copy) {
   const Copy rule = copy_argument(copy);
+  if (is_torch_tensor(object))
+    return tensor_from_dlpack(plain_torch_tensor(object, rule), device, rule);
   if (!is_ndarray(object)) return tensor_from_dlpack(object, device, rule);
   if (!device.is_none()) {
     if (!nb::isinstance<PyDevice>(device))
@@ -437,6 +456,25 @@ void drop_reference(PyObject* object) noexcept {
   PyGILState_Release(state);
 }
 
+void raise_foreign(nb::python_error& error, nb::handle object, const char* what) {
+  if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError) ||
+      error.matches(exception_class(Exc::unsupported)) ||
+      error.matches(exception_class(Exc::copy_required)))
+    throw;
+  nb::object words = nb::steal(PyObject_Str(error.value().ptr()));
+  if (!words.is_valid()) {
+    PyErr_Clear();
+    words = nb::str("");
+  }
+  // JAX and PyTorch explain at length after the first line; the cause has it all.
+  const nb::object lines = words.attr("splitlines")();
+  nb::object first = nb::str("");
+  if (nb::len(lines) != 0) first = nb::str(": ") + lines[0];
+  nb::raise_from(error, exception_class(Exc::unsupported),
+                 "a %s cannot be taken: its %s raised %s%U", python::type_name(object).c_str(),
+                 what, python::type_name(error.value()).c_str(), first.ptr());
+}
+
 std::shared_ptr<Owner> hold(nb::object object) {
   return std::make_shared<HeldObject>(std::move(object));
 }
@@ -493,7 +531,10 @@ nb::object ingest(nb::handle object, Copy copy) {
   if (is_torch_tensor(object))
     return tensor_from_dlpack(plain_torch_tensor(object, copy), nb::none(), copy);
   if (!is_numpy_scalar(object)) {
-    if (has_dlpack(object)) return tensor_from_dlpack(object, nb::none(), copy);
+    if (has_dlpack(object))
+      return by_dlpack_or_array(
+          object, [&] { return tensor_from_dlpack(object, nb::none(), copy); },
+          [&] { return through_numpy(object, copy); });
     if (PyObject_CheckBuffer(object.ptr()) != 0)
       return tensor_from(host_array_from_buffer(object), copy);
   }
@@ -519,7 +560,7 @@ std::optional<WritableSource> writable_source(nb::handle object) {
   } else if (is_torch_tensor(object)) {
     nb::object plain = plain_torch_tensor(object, Copy::if_needed);
     if (!nb::cast<bool>(plain.attr("is_cpu"))) {
-      plain = plain.attr("cpu")();
+      plain = foreign(object, "cpu()", [&]() -> nb::object { return plain.attr("cpu")(); });
       result.transient = true;
     }
     auto taken = host_array_from_dlpack(plain);
@@ -529,7 +570,15 @@ std::optional<WritableSource> writable_source(nb::handle object) {
     result.object = nb::module_::import_("numpy").attr("asarray")(object);
     array = host_array(result.object);
   } else if (has_dlpack(object)) {
-    auto taken = host_array_from_dlpack(object);
+    auto taken = by_dlpack_or_array(
+        object, [&] { return host_array_from_dlpack(object); },
+        [&]() -> std::optional<HostArray> {
+          const nb::module_ numpy = import_optional("numpy", "numpy");
+          result.object = foreign(object, "__array__",
+                                  [&]() -> nb::object { return numpy.attr("asanyarray")(object); });
+          result.transient = true;
+          return host_array(result.object);
+        });
     if (!taken)
       fail(Exc::unsupported,
            "a " + python::type_name(object) +

@@ -20,7 +20,14 @@ struct Item {
   std::optional<WritableSource> source = std::nullopt;
 
   const WritableSource& ready() {
-    if (!source) source = writable_source(value);
+    if (!source) {
+      try {
+        source = writable_source(value);
+      } catch (nb::python_error& error) {
+        put_name_before(error);
+        throw;
+      }
+    }
     if (!source) {
       fail(Exc::unsupported, "tensor \"" + name +
                                  "\": expected a hurray.Tensor, an array (NumPy, PyTorch, DLPack) "
@@ -30,6 +37,17 @@ struct Item {
                                  "; make an array of it first, or put text and numbers into kv=");
     }
     return *source;
+  }
+  /// The class, the cause and the traceback stay; an exception that is more than a text (an
+  /// `errno`) stays whole.
+  void put_name_before(nb::python_error& error) const {
+    const nb::object exception = nb::borrow(error.value());
+    const nb::object arguments = nb::getattr(exception, "args", nb::none());
+    if (!PyTuple_Check(arguments.ptr()) || nb::len(arguments) != 1) return;
+    const nb::object words = arguments[0];
+    if (!PyUnicode_Check(words.ptr())) return;
+    const std::string prefix = "tensor \"" + name + "\": ";
+    exception.attr("args") = nb::make_tuple(nb::str(prefix.c_str(), prefix.size()) + words);
   }
   /// What was brought to the host only to be written: one at a time.
   void forget_transient() {

@@ -83,7 +83,15 @@ io::ReadFunction reading_through(nb::handle endpoint) {
   return [endpoint](std::span<std::byte> out) -> io::Result<std::size_t> {
     return transferred([&] {
       return lend(out.data(), out.size(), PyBUF_WRITE, [&](const nb::object& view) {
-        return nb::cast<std::size_t>(endpoint.attr("readinto")(view));
+        const nb::object count = endpoint.attr("readinto")(view);
+        const std::size_t size =
+            PyLong_Check(count.ptr()) != 0 ? PyLong_AsSize_t(count.ptr()) : std::size_t(-1);
+        PyErr_Clear();
+        if (size > out.size())
+          fail(Exc::stream, "readinto of the source returned " +
+                                nb::cast<std::string>(nb::repr(count)) + " for room of " +
+                                std::to_string(out.size()) + " bytes");
+        return size;
       });
     });
   };

@@ -293,9 +293,9 @@ void bind_tensor(nb::module_& m) {
       "__init__", &construct, "buffer"_a.none(), "dtype"_a, "shape"_a, "device"_a = nb::none(),
       nb::kw_only(), "aux_buffers"_a = nb::none(), "layout"_a = nb::none(),
       "statistics"_a = nb::none(), "shard"_a = nb::none(), "byte_offset"_a = 0,
-      nb::sig("def __init__(self, buffer: bytes | bytearray | memoryview, dtype: Dtype, shape: "
+      nb::sig("def __init__(self, buffer: typing.Any, dtype: Dtype, shape: "
               "collections.abc.Sequence[int | None], device: Device | None = None, *, aux_buffers: "
-              "collections.abc.Sequence[bytes | bytearray | memoryview] | None = None, layout: "
+              "collections.abc.Sequence[typing.Any] | None = None, layout: "
               "Layout | None = "
               "None, statistics: Statistics | None = None, shard: Shard | None = None, "
               "byte_offset: int = 0) -> None"));
@@ -334,6 +334,14 @@ void bind_tensor(nb::module_& m) {
       .def_prop_ro(
           "statistics", [](const PyTensor& t) { return wrap_statistics(t.descriptor()); },
           nb::sig("def statistics(self) -> Statistics | None"), "Statistics, where there are any.")
+      .def_prop_ro(
+          "quantization", [](const PyTensor&) { return nb::none(); },
+          nb::sig("def quantization(self) -> None"),
+          "None: no tensor of this release is quantized.")
+      .def_prop_ro(
+          "extension_type", [](const PyTensor&) { return nb::none(); },
+          nb::sig("def extension_type(self) -> None"),
+          "None: no tensor of this release has a private element type.")
       .def_prop_ro(
           "shard", [](const PyTensor& t) { return wrap_shard(t.descriptor()); },
           nb::sig("def shard(self) -> Shard | None"),

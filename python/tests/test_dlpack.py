@@ -287,7 +287,7 @@ def test_import_falls_back_to_the_call_without_arguments():
         def __dlpack__(self, **_):
             raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(UnsupportedError, match="Broken .*ZeroDivisionError$"):
         hurray.from_dlpack(Broken())
 
 
@@ -539,3 +539,125 @@ def test_jax():
         True,
         True,
     ]
+
+
+class Failing:
+    """An object whose library refuses in its own way."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __dlpack__(self, **kwargs):
+        raise self.error
+
+
+FOREIGN = [
+    RuntimeError("the array\nwas deleted"),
+    TypeError("traced"),
+    builtins.BufferError("no such type"),
+    ValueError("no"),
+]
+
+
+@pytest.mark.parametrize("error", FOREIGN, ids=lambda e: type(e).__name__)
+def test_what_the_object_raises_is_the_cause(tmp_path, error):
+    for call in (
+        hurray.from_dlpack,
+        hurray.asarray,
+        hurray.StreamWriter().write,
+        lambda x: hurray.save(tmp_path / "x.hrry", {"x": x}),
+    ):
+        with pytest.raises(UnsupportedError, match=f"Failing .*{type(error).__name__}") as info:
+            call(Failing(error))
+        assert info.value.__cause__ is error
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_interrupts_and_lack_of_memory_pass(tmp_path, error):
+    for call in (
+        hurray.from_dlpack,
+        hurray.asarray,
+        hurray.StreamWriter().write,
+        lambda x: hurray.save(tmp_path / "x.hrry", {"x": x}),
+    ):
+        with pytest.raises(error):
+            call(Failing(error()))
+
+
+def test_array_is_tried_where_dlpack_fails(tmp_path):
+    class Both(Failing):
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(6, dtype=np.int16).reshape(2, 3).T
+
+    x = Both(RuntimeError("not by this way"))
+    expected = [[0, 3], [1, 4], [2, 5]]
+    assert hurray.asarray(x).to_numpy().tolist() == expected
+    assert hurray.asarray(x, dtype=hurray.int64).to_numpy().tolist() == expected
+    hurray.save(tmp_path / "x.hrry", {"x": x})
+    assert hurray.load(tmp_path / "x.hrry")["x"].to_numpy().tolist() == expected
+    writer = hurray.StreamWriter()
+    writer.write(x)
+    writer.finish()
+    (read,) = hurray.StreamReader(writer.getvalue())
+    assert read.to_numpy().tolist() == expected
+    with pytest.raises(UnsupportedError):
+        hurray.from_dlpack(x)
+
+    class Neither(Failing):
+        def __array__(self, dtype=None, copy=None):
+            raise RuntimeError("nor by that")
+
+    for call in (hurray.asarray, lambda x: hurray.save(tmp_path / "y.hrry", {"y": x})):
+        with pytest.raises(UnsupportedError, match="Neither .*nor by that"):
+            call(Neither(ValueError("not by this way")))
+
+
+@pytest.mark.frameworks
+def test_jax_arrays_without_dlpack(tmp_path):
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.arange(-3, 4).astype(jax.numpy.int4)
+    values = np.asarray(x)
+    t = hurray.asarray(x)
+    assert t.dtype is hurray.dtype.int4 and (t.to_numpy() == values).all()
+    hurray.save(tmp_path / "x.hrry", {"x": x})
+    loaded = hurray.load(tmp_path / "x.hrry")["x"]
+    assert loaded.dtype is hurray.dtype.int4 and (loaded.to_numpy() == values).all()
+
+    gone = jax.numpy.arange(4)
+    gone.delete()
+    key = jax.random.key(0)
+    for call in (hurray.asarray, hurray.from_dlpack, hurray.StreamWriter().write):
+        with pytest.raises(UnsupportedError, match="ArrayImpl .*deleted") as info:
+            call(gone)
+        assert isinstance(info.value.__cause__, RuntimeError)
+    with pytest.raises(UnsupportedError, match="PRNGKeyArray"):
+        hurray.asarray(key)
+
+    seen = []
+
+    def traced(x):
+        for call in (hurray.asarray, hurray.from_dlpack, hurray.StreamWriter().write):
+            with pytest.raises(UnsupportedError, match="Tracer"):
+                call(x)
+        seen.append(True)
+        return x
+
+    jax.jit(traced)(jax.numpy.ones(2))
+    assert seen
+
+
+@pytest.mark.frameworks
+def test_jax_arrays_stay_as_they_are():
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.arange(64, dtype=jax.numpy.float32)
+    for take in (hurray.from_dlpack, hurray.asarray):
+        t = take(x)
+        shared = np.asarray(t).ctypes.data == np.asarray(x).ctypes.data
+        assert t.readonly is shared
+        own = take(x, copy=True)
+        assert not own.readonly
+        np.asarray(own)[:] = -1
+        y = t.to_torch() if "torch" in sys.modules else own.to_numpy()
+        y[:] = -2
+        assert (np.asarray(x) == np.arange(64)).all()

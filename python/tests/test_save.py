@@ -358,6 +358,41 @@ def test_a_refused_value_is_named(path):
     assert not path.exists()
 
 
+class Refusing:
+    def __dlpack__(self, **kwargs):
+        raise RuntimeError("deleted")
+
+
+@pytest.mark.parametrize(
+    "bad,error,said",
+    [
+        (np.array(["text"]), hurray.UnsupportedError, "<U4"),
+        (np.ma.masked_array([1, 2], [True, False]), hurray.UnsupportedError, "mask"),
+        (memoryview(b"ab").cast("c"), hurray.UnsupportedError, "'c'"),
+        (Refusing(), hurray.UnsupportedError, "Refusing .*deleted"),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_the_refused_tensor_is_named(path, bad, error, said):
+    with pytest.raises(error, match=rf'^tensor "w\.1": .*{said}') as info:
+        hurray.save(path, {"w.0": np.zeros(3), "w.1": bad})
+    assert type(info.value) is error
+    if isinstance(bad, Refusing):
+        assert isinstance(info.value.__cause__, RuntimeError)
+    assert not path.exists()
+
+
+def test_interrupts_keep_their_text(path):
+    class Interrupted:
+        def __dlpack__(self, **kwargs):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as info:
+        hurray.save(path, {"w": Interrupted()})
+    assert info.value.args == ()
+    assert not path.exists()
+
+
 @pytest.mark.parametrize(
     "names,error",
     [

@@ -161,7 +161,7 @@ def test_identity_hash_truth_and_what_a_tensor_is_not():
         t[0]
     with pytest.raises(AttributeError, match=r"to_numpy\(\)"):
         t.numpy
-    for absent in ("__array_namespace__", "T", "quantization", "__hurray__", "transpose"):
+    for absent in ("__array_namespace__", "T", "__hurray__", "transpose"):
         assert not hasattr(t, absent)
 
 

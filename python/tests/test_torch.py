@@ -158,3 +158,118 @@ def test_tensors_without_plain_memory():
 
     torch.func.vmap(look)(torch.ones(2, 2))
     assert seen
+
+
+def test_from_dlpack_takes_tensors_as_from_torch_does():
+    z = torch.tensor([1 + 2j, 3 - 1j]).conj()
+    assert z.imag.is_neg()
+    assert hurray.from_dlpack(z.imag).to_numpy().tolist() == [-2, 1]
+    assert hurray.from_dlpack(z).to_numpy().tolist() == [1 - 2j, 3 + 1j]
+    with pytest.raises(CopyRequiredError, match="negation"):
+        hurray.from_dlpack(z.imag, copy=False)
+    parameter = torch.nn.Parameter(torch.ones(2))
+    assert hurray.from_dlpack(parameter).to_numpy().tolist() == [1, 1]
+    with pytest.raises(UnsupportedError, match="cuda"):
+        hurray.from_dlpack(torch.ones(2), device=hurray.device.cuda)
+
+
+FLOATS = {
+    "float8_e4m3": "float8_e4m3fn",
+    "float8_e5m2": "float8_e5m2",
+    "float8_e8m0": "float8_e8m0fnu",
+}
+
+
+@pytest.mark.parametrize("copy", [None, False, True])
+@pytest.mark.parametrize("name", FLOATS)
+def test_to_torch_gives_8_bit_floats(name, copy):
+    bits = aligned((6,), np.uint8)
+    bits[:] = [0x38, 0x40, 0x30, 0x3C, 0x44, 0x7E]
+    t = hurray.Tensor(bits, hurray.Dtype.from_name(name), (2, 3))
+    x = t.to_torch(copy=copy)
+    assert x.dtype is getattr(torch, FLOATS[name]) and x.shape == (2, 3)
+    assert x.view(torch.uint8).flatten().tolist() == bits.tolist()
+    assert (x.data_ptr() == np.asarray(t.buffer(0)).ctypes.data) is (copy is not True)
+    assert hurray.from_torch(x).dtype is t.dtype
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_dtypes_without_values_are_never_taken_for_int8(tmp_path):
+    names = [f"{sign}int{n}" for sign in ("", "u") for n in range(1, 8)]
+    names += ["bits8", "bits16", "bits1x8", "bits2x4", "bits4x2", "bit"]
+    for name in names:
+        x = torch.empty(4, dtype=getattr(torch, name))
+        named = str(x.dtype).replace(".", r"\.") + r" .*view\(torch\.uint8\)"
+        for call in (hurray.from_torch, hurray.from_dlpack, hurray.asarray):
+            with pytest.raises(UnsupportedError, match=named):
+                call(x)
+        with pytest.raises(UnsupportedError, match=named):
+            hurray.save(tmp_path / "x.hrry", {"x": x})
+        with pytest.raises(UnsupportedError, match=named):
+            hurray.StreamWriter().write(x)
+        assert hurray.from_torch(x.view(torch.uint8)).dtype is hurray.uint8
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_refusals_say_only_cures_that_apply(tmp_path):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            raise RuntimeError("not reached")
+
+    class Distributed(Wrapper):
+        def full_tensor(self):
+            raise RuntimeError("not reached")
+
+    with FakeTensorMode():
+        fake = torch.ones(2)
+    jagged = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)
+    cases = [
+        (torch.zeros(2, device="meta"), "meta device has no memory", "to_dense|dequantize|full_"),
+        (fake, "FakeTensor has no memory", "to_dense|dequantize|full_"),
+        (torch.zeros(2, 2).to_sparse(), r"torch\.sparse_coo .*to_dense\(\)", "dequantize|full_"),
+        (torch.zeros(2, 2).to_sparse_csr(), r"torch\.sparse_csr .*to_dense\(\)", "dequantize"),
+        (
+            torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
+            r"quantized .*dequantize\(\)",
+            "to_dense|full_",
+        ),
+        (
+            torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+            r"nested .*unbind\(\)",
+            "to_dense|full_",
+        ),
+        (jagged, r"NestedTensor that is nested", "to_dense|full_"),
+        (Wrapper(torch.ones(2)), r"Wrapper .*dequantize\(\)", "to_dense|full_"),
+        (Distributed(torch.ones(2)), r"Distributed .*full_tensor\(\)", "to_dense|dequantize"),
+    ]
+    for x, said, unsaid in cases:
+        for call in (
+            hurray.from_torch,
+            hurray.from_dlpack,
+            hurray.asarray,
+            hurray.StreamWriter().write,
+            lambda x: hurray.save(tmp_path / "x.hrry", {"x": x}),
+        ):
+            with pytest.raises(UnsupportedError, match=said) as info:
+                call(x)
+            assert not any(word in str(info.value) for word in unsaid.split("|"))
+
+    seen = []
+
+    def look(x, said):
+        for call in (hurray.from_torch, hurray.from_dlpack, hurray.asarray):
+            with pytest.raises(UnsupportedError, match=said):
+                call(x)
+        seen.append(said)
+        return x.sum()
+
+    torch.func.vmap(lambda x: look(x, "outside of vmap"))(torch.ones(2, 2))
+    torch.func.grad(lambda x: look(x, "transformation .*outside of it"))(torch.ones(2))
+    assert len(seen) == 2

@@ -21,16 +21,16 @@ class HURRAY_EXPORT Owner {
   Owner& operator=(const Owner&) = delete;
   virtual ~Owner();
 
-  /// Called before a view is handed out through which somebody may write to `bytes`; does nothing for
-  /// memory that is writable (or that stays read-only) from the start. Safe from any thread.
+  /// Called before a view is handed out through which somebody may write to `bytes`; does nothing
+  /// for memory that is writable (or that stays read-only) from the start. Safe from any thread.
   virtual Result<void> make_writable(std::span<std::byte> bytes);
 };
 
 /// The memory of one buffer: where, how many bytes, and a share in whoever keeps it alive.
 ///
-/// Copying shares; the memory goes when the last share goes. Shares may be used from any thread; the
-/// bytes follow the rules of 01-descriptor.md section 4.5. Read-only is a promise that writes are
-/// refused by every export, not a protection of the pages.
+/// Copying shares; the memory goes when the last share goes. Shares may be used from any thread;
+/// the bytes follow the rules of 01-descriptor.md section 4.5. Read-only is a promise that writes
+/// are refused by every export, not a protection of the pages.
 class Buffer {
  public:
   /// No bytes at no address; what a moved-from buffer is, too.
@@ -59,18 +59,16 @@ class Buffer {
   HURRAY_EXPORT static Result<Buffer> borrow(std::byte* data, std::uint64_t size,
                                              std::function<void()> release, bool readonly);
 
-  /// `size` bytes from `offset` on, sharing the owner. The view is borrowed memory: its alignment is
-  /// measured. Precondition: inside this buffer.
+  /// `size` bytes from `offset` on, sharing the owner. The view is borrowed memory: its alignment
+  /// is measured. Precondition: inside this buffer.
   HURRAY_EXPORT Buffer view(std::uint64_t offset, std::uint64_t size) const noexcept;
 
   std::byte* data() const noexcept { return data_; }
   std::uint64_t size() const noexcept { return size_; }
-  std::span<std::byte> bytes() const noexcept {
-    return {data_, static_cast<std::size_t>(size_)};
-  }
+  std::span<std::byte> bytes() const noexcept { return {data_, static_cast<std::size_t>(size_)}; }
   bool readonly() const noexcept { return readonly_; }
-  /// What a handle over this memory declares: the requested alignment of own memory, the measured one
-  /// of borrowed memory, 1 when empty.
+  /// What a handle over this memory declares: the requested alignment of own memory, the measured
+  /// one of borrowed memory, 1 when empty.
   HURRAY_EXPORT std::uint32_t alignment() const noexcept;
   /// How many shares there are; 0 for a buffer without an owner. For tests.
   long use_count() const noexcept { return owner_.use_count(); }

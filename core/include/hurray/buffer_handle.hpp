@@ -8,8 +8,8 @@
 
 namespace hurray {
 
-/// One row of the buffer table (01-descriptor.md section 4.1): declarations about a buffer, never its
-/// address. A value of 16 bytes, freely shared between threads.
+/// One row of the buffer table (01-descriptor.md section 4.1): declarations about a buffer, never
+/// its address. A value of 16 bytes, freely shared between threads.
 struct BufferHandle {
   std::uint64_t byte_size = 0;
   std::uint32_t alignment = 1;  ///< Bytes; a power of two, at least 64 unless the buffer is empty.

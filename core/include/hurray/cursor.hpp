@@ -41,8 +41,7 @@ T load(const std::byte* p) noexcept {
     return native;
   }
   std::uint64_t value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    value |= static_cast<std::uint64_t>(p[i]) << (8 * i);
+  for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<std::uint64_t>(p[i]) << (8 * i);
   return static_cast<T>(value);
 }
 
@@ -58,9 +57,10 @@ void store(std::byte* p, T value) noexcept {
 
 }  // namespace detail
 
-/// What a list of fields is run with: `Reader` decodes, `Sizer` checks and counts, `Writer` encodes,
-/// `Printer` explains. The first failure sticks, and a list needs no test per line: later reads give
-/// zero, and whoever runs the list looks at `error()` once, at its end. One thread at a time.
+/// What a list of fields is run with: `Reader` decodes, `Sizer` checks and counts, `Writer`
+/// encodes, `Printer` explains. The first failure sticks, and a list needs no test per line: later
+/// reads give zero, and whoever runs the list looks at `error()` once, at its end. One thread at a
+/// time.
 class Cursor {
  public:
   bool ok() const noexcept { return !failed_; }
@@ -70,8 +70,8 @@ class Cursor {
   std::uint64_t position() const noexcept { return position_; }
   std::uint64_t last() const noexcept { return last_; }
 
-  /// A rule of the format: `error` sticks unless `holds`. Without an offset of its own it points at the
-  /// field that was handled last.
+  /// A rule of the format: `error` sticks unless `holds`. Without an offset of its own it points at
+  /// the field that was handled last.
   void check(bool holds, const Error& error) noexcept {
     if (!holds) fail(error);
   }
@@ -146,12 +146,16 @@ class Reader : public Cursor {
   void reserved(Field field, std::uint64_t n) noexcept {
     for (const std::byte b : take(field, n))
       if (b != std::byte{0})
-        fail({.code = Errc::reserved_bits, .expect = Expect::exactly, .index = field.index,
-              .field = field.name, .expected = 0, .found = static_cast<std::uint64_t>(b)});
+        fail({.code = Errc::reserved_bits,
+              .expect = Expect::exactly,
+              .index = field.index,
+              .field = field.name,
+              .expected = 0,
+              .found = static_cast<std::uint64_t>(b)});
   }
 
-  /// Bytes that are always the same: `expected`, which `what` names in a message that also shows what
-  /// stands there, as far as eight bytes reach.
+  /// Bytes that are always the same: `expected`, which `what` names in a message that also shows
+  /// what stands there, as far as eight bytes reach.
   void literal(Field field, std::span<const std::byte> expected, Errc code,
                std::string_view what = {}) noexcept {
     const auto raw = take(field, expected.size());
@@ -159,8 +163,12 @@ class Reader : public Cursor {
     std::uint64_t found = 0;  // in the order in which the bytes are read
     for (const std::byte b : raw.first(std::min<std::size_t>(raw.size(), 8)))
       found = found << 8 | static_cast<std::uint64_t>(b);
-    fail({.code = code, .expect = what.empty() ? Expect::nothing : Expect::as_said,
-          .index = field.index, .field = field.name, .what = what, .found = found});
+    fail({.code = code,
+          .expect = what.empty() ? Expect::nothing : Expect::as_said,
+          .index = field.index,
+          .field = field.name,
+          .what = what,
+          .found = found});
   }
 
   /// Makes room in `list` for as many of `count` elements of `width` bytes as are there, and runs
@@ -199,12 +207,19 @@ class Sizer : public Cursor {
     advance(4);
   }
   void reserved(Field, std::uint64_t n) noexcept { advance(n); }
-  void literal(Field, std::span<const std::byte> bytes, Errc, std::string_view = {}) noexcept { advance(bytes.size()); }
+  void literal(Field, std::span<const std::byte> bytes, Errc, std::string_view = {}) noexcept {
+    advance(bytes.size());
+  }
   template <class List, class Each>
   void list(Field field, const List& list, std::size_t count, std::size_t, Each each) {
     if (list.size() != count)
-      fail({.code = Errc::inconsistent, .expect = Expect::exactly, .field = field.name,
-            .what = "entries", .offset = position(), .expected = count, .found = list.size()});
+      fail({.code = Errc::inconsistent,
+            .expect = Expect::exactly,
+            .field = field.name,
+            .what = "entries",
+            .offset = position(),
+            .expected = count,
+            .found = list.size()});
     if (!ok()) return;
     for (std::size_t i = 0; i < list.size(); ++i) each(list[i], i);
   }

@@ -22,8 +22,8 @@
 
 namespace hurray {
 
-inline constexpr auto magic = std::to_array<std::byte>(
-    {std::byte{0x48}, std::byte{0x52}, std::byte{0x52}, std::byte{0x59}});
+inline constexpr auto magic =
+    std::to_array<std::byte>({std::byte{0x48}, std::byte{0x52}, std::byte{0x52}, std::byte{0x59}});
 
 /// Bits of a descriptor's `flags` (01-descriptor.md section 3.2).
 enum class Flag : std::uint32_t {
@@ -57,8 +57,8 @@ struct Version {
 /// What a tensor is: element type, shape, layout, sections and buffer table (01-descriptor.md).
 ///
 /// A plain value: freely copied and shared between threads. Nothing here has been checked until
-/// `validate`, `encode` or `decode` says so. Up to rank 8 and 4 buffers it allocates nothing; beyond
-/// that each oversized part has one block, and copying it may throw `std::bad_alloc`.
+/// `validate`, `encode` or `decode` says so. Up to rank 8 and 4 buffers it allocates nothing;
+/// beyond that each oversized part has one block, and copying it may throw `std::bad_alloc`.
 class Descriptor {
  public:
   Shape shape;
@@ -90,7 +90,8 @@ class Descriptor {
   Statistics statistics_;
   Shard shard_;
 };
-static_assert(sizeof(Descriptor) <= 512 - 64, "quantization, extension type and role need 64 bytes");
+static_assert(sizeof(Descriptor) <= 512 - 64,
+              "quantization, extension type and role need 64 bytes");
 
 /// What a decoder accepts (01-descriptor.md section 6).
 struct DecodeOptions {
@@ -102,8 +103,8 @@ struct DecodeOptions {
 /// Bytes at the start of a descriptor that tell how long it is.
 inline constexpr std::size_t descriptor_prefix_bytes = 10;
 
-/// `descriptor_length` from the first 10 bytes, after magic and version (rows 1-5). With fewer bytes
-/// magic and version are still judged as far as they reach.
+/// `descriptor_length` from the first 10 bytes, after magic and version (rows 1-5). With fewer
+/// bytes magic and version are still judged as far as they reach.
 HURRAY_EXPORT Result<std::uint32_t> descriptor_length(std::span<const std::byte> bytes,
                                                       const DecodeOptions& options = {});
 
@@ -111,9 +112,9 @@ HURRAY_EXPORT Result<std::uint32_t> descriptor_length(std::span<const std::byte>
 HURRAY_EXPORT Result<Descriptor> decode(std::span<const std::byte> bytes,
                                         const DecodeOptions& options = {});
 
-/// Whether every rule of 01-descriptor.md section 6 holds, for any 1.x version. Offsets in the error
-/// are those that the encoding would have. Private memory classes on private devices count as agreed:
-/// whoever writes them means them.
+/// Whether every rule of 01-descriptor.md section 6 holds, for any 1.x version. Offsets in the
+/// error are those that the encoding would have. Private memory classes on private devices count as
+/// agreed: whoever writes them means them.
 HURRAY_EXPORT Result<void> validate(const Descriptor& descriptor);
 
 /// Bytes of the encoding; fails as `encode` does.
@@ -125,8 +126,8 @@ HURRAY_EXPORT Result<std::vector<std::byte>> encode(const Descriptor& descriptor
 HURRAY_EXPORT Result<std::uint32_t> encode_into(const Descriptor& descriptor,
                                                 std::span<std::byte> out);
 
-/// The form that files and streams get (D20): alignment 64, 1 for empty buffers. A descriptor with a
-/// buffer that is not producer-synced is relayed as it is.
+/// The form that files and streams get (D20): alignment 64, 1 for empty buffers. A descriptor with
+/// a buffer that is not producer-synced is relayed as it is.
 HURRAY_EXPORT Descriptor canonical(Descriptor descriptor);
 
 /// Decodes `bytes` and hands every field of them to `row`, in wire order.

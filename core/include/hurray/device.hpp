@@ -52,9 +52,9 @@ inline constexpr auto sync_modes = std::to_array<SyncModeInfo>({
 });
 static_assert(strictly_sorted(sync_modes));
 
-/// One device. `classes` has bit k set where memory class k can be; `plain_addresses` tells whether a
-/// base address is one that can be measured; `dlpack` is DLPack's device type per
-/// memory class, 0 where there is none (08-python-api.md section 14.4).
+/// One device. `classes` has bit k set where memory class k can be; `plain_addresses` tells whether
+/// a base address is one that can be measured; `dlpack` is DLPack's device type per memory class, 0
+/// where there is none (08-python-api.md section 14.4).
 struct DeviceInfo {
   Device tag;
   std::string_view name;
@@ -94,8 +94,8 @@ constexpr std::string_view name(SyncMode mode) noexcept {
   return row != nullptr ? row->name : "";
 }
 
-/// Whether the pair is possible (table of 01-descriptor.md section 4.3). A private class is possible
-/// on a private device only, which otherwise has standard memory.
+/// Whether the pair is possible (table of 01-descriptor.md section 4.3). A private class is
+/// possible on a private device only, which otherwise has standard memory.
 constexpr bool can_have(Device device, MemoryClass memory_class) noexcept {
   const auto tag = static_cast<std::uint8_t>(memory_class);
   const DeviceInfo* row = info(device);

@@ -100,9 +100,7 @@ constexpr unsigned bits(DType dtype) noexcept {
 }
 
 /// Stored narrower than a byte, hence packed.
-constexpr bool is_sub_byte(DType dtype) noexcept {
-  return bits(dtype) != 0 && bits(dtype) < 8;
-}
+constexpr bool is_sub_byte(DType dtype) noexcept { return bits(dtype) != 0 && bits(dtype) < 8; }
 
 /// Tier is only a label (D16): 1 below tag `0x40`, else 2.
 constexpr int tier(DType dtype) noexcept { return static_cast<std::uint8_t>(dtype) < 0x40 ? 1 : 2; }

@@ -11,9 +11,10 @@
 
 namespace hurray {
 
-/// How logical indices find their place in the buffers. Each alternative says its wire fields once, in
-/// `fields`, and answers `range` and `strides_for` (dense) or `required_bytes` and `roles` (the others).
-/// A new layout is one header, one name here, and its vectors. Values, freely shared between threads.
+/// How logical indices find their place in the buffers. Each alternative says its wire fields once,
+/// in `fields`, and answers `range` and `strides_for` (dense) or `required_bytes` and `roles` (the
+/// others). A new layout is one header, one name here, and its vectors. Values, freely shared
+/// between threads.
 using Layout = std::variant<RowMajor, ColumnMajor, Strided, Csr>;
 
 /// Element `[i]` lies at an offset that follows from strides alone.

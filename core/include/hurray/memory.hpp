@@ -29,6 +29,7 @@ constexpr std::optional<std::size_t> to_size(std::uint64_t value) noexcept {
 }
 
 /// The largest power of two up to 4096 that divides the address; 1 for an empty buffer (D15).
-HURRAY_EXPORT std::uint32_t measure_alignment(const void* address, std::uint64_t byte_size) noexcept;
+HURRAY_EXPORT std::uint32_t measure_alignment(const void* address,
+                                              std::uint64_t byte_size) noexcept;
 
 }  // namespace hurray

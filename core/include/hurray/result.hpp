@@ -10,8 +10,8 @@
 
 namespace hurray {
 
-/// A value or the error that kept it from being made. Reading the wrong one breaks a precondition. As
-/// shareable between threads as what it holds.
+/// A value or the error that kept it from being made. Reading the wrong one breaks a precondition.
+/// As shareable between threads as what it holds.
 template <class T, class E = Error>
 class [[nodiscard]] Result {
  public:

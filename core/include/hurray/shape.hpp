@@ -18,8 +18,8 @@ inline constexpr std::uint64_t shape_offset = 20;
 /// A size that was not known when the descriptor was written (01-descriptor.md section 1).
 inline constexpr std::uint64_t dynamic = std::numeric_limits<std::uint64_t>::max();
 
-/// Sizes in logical elements, dimension 0 outermost. A value, in place up to rank 8; values are freely
-/// shared between threads as long as nobody changes them.
+/// Sizes in logical elements, dimension 0 outermost. A value, in place up to rank 8; values are
+/// freely shared between threads as long as nobody changes them.
 class Shape : public SmallVector<std::uint64_t, 8> {
  public:
   using SmallVector::SmallVector;

@@ -10,9 +10,9 @@
 
 namespace hurray {
 
-/// An axis-aligned box of a larger tensor (01-descriptor.md section 3.6): the parent's sizes and where
-/// this box starts in it, in logical elements, one of each per dimension. A value, freely shared
-/// between threads; in place up to rank 8.
+/// An axis-aligned box of a larger tensor (01-descriptor.md section 3.6): the parent's sizes and
+/// where this box starts in it, in logical elements, one of each per dimension. A value, freely
+/// shared between threads; in place up to rank 8.
 class Shard {
  public:
   Shard() = default;
@@ -24,9 +24,7 @@ class Shard {
   }
 
   std::size_t rank() const noexcept { return numbers_.size() / 2; }
-  std::span<const std::uint64_t> parent_shape() const noexcept {
-    return {numbers_.data(), rank()};
-  }
+  std::span<const std::uint64_t> parent_shape() const noexcept { return {numbers_.data(), rank()}; }
   std::span<const std::uint64_t> shard_offset() const noexcept {
     return {numbers_.data() + rank(), rank()};
   }

@@ -15,8 +15,8 @@
 namespace hurray {
 
 /// Up to 255 plain values: `Inline` of them in place, more in one block from `allocate`.
-/// Copying an oversized one throws `std::bad_alloc` when memory runs out. A value: any thread may read
-/// it while nobody changes it.
+/// Copying an oversized one throws `std::bad_alloc` when memory runs out. A value: any thread may
+/// read it while nobody changes it.
 template <class T, std::size_t Inline>
 class SmallVector {
   static_assert(std::is_trivially_copyable_v<T> && std::has_unique_object_representations_v<T>);
@@ -27,7 +27,9 @@ class SmallVector {
 
   SmallVector() noexcept : size_(0) {}
   explicit SmallVector(std::span<const T> values) : SmallVector() { assign(values); }
-  SmallVector(std::initializer_list<T> values) : SmallVector() { assign({values.begin(), values.size()}); }
+  SmallVector(std::initializer_list<T> values) : SmallVector() {
+    assign({values.begin(), values.size()});
+  }
   SmallVector(const SmallVector& other) : SmallVector() { assign(other); }
   SmallVector(SmallVector&& other) noexcept
       : storage_(other.storage_), size_(std::exchange(other.size_, std::uint8_t{0})) {}
@@ -80,7 +82,8 @@ class SmallVector {
       return;
     }
     resize(values.size());
-    if (!values.empty()) std::memcpy(static_cast<void*>(data()), values.data(), values.size_bytes());
+    if (!values.empty())
+      std::memcpy(static_cast<void*>(data()), values.data(), values.size_bytes());
   }
 
   void push_back(const T& value) {

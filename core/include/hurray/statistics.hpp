@@ -36,9 +36,9 @@ inline constexpr auto statistics_bits = std::to_array<StatisticsBitInfo>({
 });
 static_assert(strictly_sorted(statistics_bits));
 
-/// Advisory numbers about the elements, each claimed by its bit of `computed_mask`; what stands under a
-/// clear bit is kept and means nothing. Floats compare by bit pattern. A value, freely shared between
-/// threads.
+/// Advisory numbers about the elements, each claimed by its bit of `computed_mask`; what stands
+/// under a clear bit is kept and means nothing. Floats compare by bit pattern. A value, freely
+/// shared between threads.
 struct Statistics {
   std::uint32_t computed_mask = 0;
   std::uint8_t nm_n = 0;
@@ -78,13 +78,13 @@ struct Statistics {
               .expected = layout_nnz.value_or(0),
               .found = self.nnz});
     io("statistics.sparsity_ratio", self.sparsity_ratio);
-    io.check(!self.has(StatisticsBit::sparsity) ||
-                 !(self.sparsity_ratio < 0 || self.sparsity_ratio > 1),
-             {.code = Errc::invalid_value,
-              .expect = Expect::float_as_said,
-              .field = "statistics.sparsity_ratio",
-              .what = "0 to 1",
-              .found = std::bit_cast<std::uint64_t>(double{self.sparsity_ratio})});
+    io.check(
+        !self.has(StatisticsBit::sparsity) || !(self.sparsity_ratio < 0 || self.sparsity_ratio > 1),
+        {.code = Errc::invalid_value,
+         .expect = Expect::float_as_said,
+         .field = "statistics.sparsity_ratio",
+         .what = "0 to 1",
+         .found = std::bit_cast<std::uint64_t>(double{self.sparsity_ratio})});
     io("statistics.value_min", self.value_min);
     io("statistics.value_max", self.value_max);
     io("statistics.value_abs_max", self.value_abs_max);

@@ -47,8 +47,8 @@ constexpr auto row_of(Tag tag) noexcept -> decltype(Table.data()) {
 
 template <class Table>
 constexpr bool strictly_sorted(const Table& table) noexcept {
-  return std::ranges::adjacent_find(table, std::ranges::greater_equal{},
-                                    &Table::value_type::tag) == table.end();
+  return std::ranges::adjacent_find(table, std::ranges::greater_equal{}, &Table::value_type::tag) ==
+         table.end();
 }
 
 /// `0xF0`-`0xFE`: values that two parties agree on between themselves, in every tag space.

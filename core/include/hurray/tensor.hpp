@@ -19,8 +19,8 @@ struct BindOptions {
   Device memory_device = Device::cpu;
 };
 
-/// One descriptor and the memory it speaks of. Copying shares the memory. Values may be used from any
-/// thread; nothing here changes after `bind`.
+/// One descriptor and the memory it speaks of. Copying shares the memory. Values may be used from
+/// any thread; nothing here changes after `bind`.
 class Tensor {
  public:
   const Descriptor& descriptor() const noexcept { return descriptor_; }
@@ -33,8 +33,8 @@ class Tensor {
   /// Where the memory really is, whatever the descriptor declares (D19).
   Device memory_device() const noexcept { return memory_device_; }
 
-  /// What a file or stream gets: the canonical form (D20), or, where a buffer is not producer-synced,
-  /// the descriptor that came with the bytes, unchanged.
+  /// What a file or stream gets: the canonical form (D20), or, where a buffer is not
+  /// producer-synced, the descriptor that came with the bytes, unchanged.
   HURRAY_EXPORT Descriptor wire_descriptor() const;
 
   /// The first buffer that is not producer-synced: nobody may hand out this tensor's bytes.
@@ -52,20 +52,22 @@ class Tensor {
   bool readonly_ = false;
 };
 
-/// The only code that writes sizes and alignments of a live tensor. `descriptor` says what bytes cannot
-/// settle: element type, shape, layout, sections, and in its buffer table the declared placement and
-/// sync mode of each buffer (an empty table: CPU, standard memory, producer-synced). Sizes and
-/// alignments in it are replaced by what `buffers` are.
+/// The only code that writes sizes and alignments of a live tensor. `descriptor` says what bytes
+/// cannot settle: element type, shape, layout, sections, and in its buffer table the declared
+/// placement and sync mode of each buffer (an empty table: CPU, standard memory, producer-synced).
+/// Sizes and alignments in it are replaced by what `buffers` are.
 ///
 /// Fails as `unsupported` for layouts that are not dense: they are described, not handed out.
-/// Fails where the result breaks a rule of 01-descriptor.md section 6: with origin `buffer` for buffers
-/// that are too small or badly aligned and for impossible placements, else with origin `descriptor`.
+/// Fails where the result breaks a rule of 01-descriptor.md section 6: with origin `buffer` for
+/// buffers that are too small or badly aligned and for impossible placements, else with origin
+/// `descriptor`.
 HURRAY_EXPORT Result<Tensor> bind(Descriptor descriptor, std::vector<Buffer> buffers,
                                   BindOptions options = {});
 
-/// Whether this program may read the tensor's bytes (08-python-api.md Y14): fails as `unsupported` with
-/// field `buffers[].sync_mode` where a buffer is not producer-synced, then with `buffers[].device_tag`
-/// where the declared device (`expected`, a tag) is not where the memory is (`found`, a tag; D19).
+/// Whether this program may read the tensor's bytes (08-python-api.md Y14): fails as `unsupported`
+/// with field `buffers[].sync_mode` where a buffer is not producer-synced, then with
+/// `buffers[].device_tag` where the declared device (`expected`, a tag) is not where the memory is
+/// (`found`, a tag; D19).
 HURRAY_EXPORT Result<void> readable(const Tensor& tensor);
 
 /// The same memory under a descriptor that declares the CPU (D19). Fails as `unsupported` when the

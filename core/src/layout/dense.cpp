@@ -5,8 +5,7 @@
 namespace hurray {
 namespace {
 
-constexpr auto max_elements =
-    static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+constexpr auto max_elements = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
 std::optional<ElementRange> contiguous(const Shape& shape) noexcept {
   const std::uint64_t count = shape.count();
@@ -14,7 +13,8 @@ std::optional<ElementRange> contiguous(const Shape& shape) noexcept {
   return ElementRange{0, count == 0 ? 0 : static_cast<std::int64_t>(count - 1)};
 }
 
-/// The stride of a dimension is the product of the sizes before it, in the order that `index` gives.
+/// The stride of a dimension is the product of the sizes before it, in the order that `index`
+/// gives.
 template <class Index>
 Strides running_product(const Shape& shape, Index index) {
   Strides strides;

@@ -59,11 +59,15 @@ Status to_status(const struct stat& raw) noexcept {
   return status;
 }
 
-Result<Handle> open(int folder, const std::string& path, int flags, mode_t mode = 0) {
+Result<Handle> open(int folder, const std::string& path, int flags, mode_t mode = 0,
+                    const Interrupted& interrupted = {}) {
   if (!is_path(path)) return Failure{.number = EINVAL, .call = "open"};
-  const int number = again([&] { return ::openat(folder, path.c_str(), flags | O_CLOEXEC, mode); });
-  if (number < 0) return failure("open");
-  return Handle(number);
+  for (;;) {
+    const int number = ::openat(folder, path.c_str(), flags | O_CLOEXEC, mode);
+    if (number >= 0) return Handle(number);
+    if (errno != EINTR) return failure("open");
+    if (interrupted && interrupted()) return stopped();
+  }
 }
 
 Result<std::optional<Status>> status_at(int folder, const std::string& path, int flags) {
@@ -168,9 +172,13 @@ Result<std::optional<Status>> status(const std::string& path) {
   return status_at(AT_FDCWD, path, 0);
 }
 
-Result<Handle> open_to_read(const std::string& path) { return open(AT_FDCWD, path, O_RDONLY); }
+Result<Handle> open_to_read(const std::string& path, const Interrupted& interrupted) {
+  return open(AT_FDCWD, path, O_RDONLY, 0, interrupted);
+}
 
-Result<Handle> open_to_write(const std::string& path) { return open(AT_FDCWD, path, O_WRONLY); }
+Result<Handle> open_to_write(const std::string& path, const Interrupted& interrupted) {
+  return open(AT_FDCWD, path, O_WRONLY, 0, interrupted);
+}
 
 Result<Handle> duplicate(int descriptor) {
   const int number = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);

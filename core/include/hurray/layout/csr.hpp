@@ -27,8 +27,8 @@ struct Csr {
     io.reserved("layout.reserved", 8);
   }
 
-  /// Bytes that buffer `i` must hold at least; 0 while a dimension it depends on is dynamic, none when
-  /// the size overflows.
+  /// Bytes that buffer `i` must hold at least; 0 while a dimension it depends on is dynamic, none
+  /// when the size overflows.
   std::optional<std::uint64_t> required_bytes(std::size_t i, DType dtype,
                                               const Shape& shape) const noexcept {
     if (i == 0) return packed_bytes(bits(dtype), nnz);

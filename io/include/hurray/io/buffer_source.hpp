@@ -12,13 +12,13 @@
 
 namespace hurray::io {
 
-/// The bytes of one buffer on their way out: memory that is written from where it is, or an array or a
-/// reading function whose bytes pass through a bounded scratch. A view: the caller keeps the memory (and
-/// what the function needs) alive and unchanged while it is written.
+/// The bytes of one buffer on their way out: memory that is written from where it is, or an array
+/// or a reading function whose bytes pass through a bounded scratch. A view: the caller keeps the
+/// memory (and what the function needs) alive and unchanged while it is written.
 class BufferSource {
  public:
-  /// Puts the bytes `[offset, offset + out.size())` of the buffer into `out`. Called for one piece after
-  /// the other, in order, each byte once; an error ends the write.
+  /// Puts the bytes `[offset, offset + out.size())` of the buffer into `out`. Called for one piece
+  /// after the other, in order, each byte once; an error ends the write.
   using Read = std::function<Result<void>(std::uint64_t offset, std::span<std::byte> out)>;
 
   BufferSource() = default;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,9 +42,13 @@ struct OpenOptions {
   std::uint64_t max_kv_bytes = 256u << 20;
   std::uint32_t max_descriptor_bytes = 16u << 20;
   std::optional<std::uint64_t> max_tensor_bytes = {};
-  /// Of what cannot be read at any position (pipes), and is kept in memory first; only in mode `memory`.
+  /// Of what cannot be read at any position (pipes), and is kept in memory first; only in mode
+  /// `memory`.
   std::uint64_t max_spool_bytes = 1u << 30;
   bool private_memory_classes = false;  ///< As in `DecodeOptions`.
+  /// Asked when a signal comes, and at least once a second, while a pipe is waited for; true ends the
+  /// call as a `system` error with EINTR.
+  std::function<bool()> interrupted = {};
 };
 
 /// Bits of `FileHeader::flags` (04-file.md section 2).
@@ -93,11 +98,11 @@ struct Entry {
   std::uint64_t data_length = 0;
 };
 
-/// An open `.hrry` file: header, trailer, index and KV have been read and checked (04-file.md section
-/// 12, "O"); descriptors and data have not been touched.
+/// An open `.hrry` file: header, trailer, index and KV have been read and checked (04-file.md
+/// section 12, "O"); descriptors and data have not been touched.
 ///
-/// A value that shares one open file; safe for concurrent use from any number of threads. Tensors keep
-/// the mapping alive, not the `File`.
+/// A value that shares one open file; safe for concurrent use from any number of threads. Tensors
+/// keep the mapping alive, not the `File`.
 class HURRAY_EXPORT File {
  public:
   static Result<File> open(std::string path, const OpenOptions& options = {});
@@ -141,7 +146,8 @@ HURRAY_EXPORT Result<KeyValues> load_kv(const std::string& path, const OpenOptio
 HURRAY_EXPORT bool is_local_file(const std::string& path) noexcept;
 
 /// What a file is that is not a `.hrry` file, in words for a person, with what to do;
-/// "" when its first bytes tell nothing. `head` are its first bytes (512 suffice), `size` its length.
+/// "" when its first bytes tell nothing. `head` are its first bytes (512 suffice), `size` its
+/// length.
 HURRAY_EXPORT std::string describe_foreign_file(std::span<const std::byte> head,
                                                 std::uint64_t size);
 

@@ -16,25 +16,27 @@
 namespace hurray::io {
 
 struct WriteOptions {
-  std::uint32_t alignment = 4096;        ///< Of every buffer's position: a power of two, 4096 to 2 MiB.
-  bool key_values = true;                ///< Write a KV section (checksums need it).
-  bool checksums = true;                 ///< 04-file.md section 16.
+  std::uint32_t alignment = 4096;  ///< Of every buffer's position: a power of two, 4096 to 2 MiB.
+  bool key_values = true;          ///< Write a KV section (checksums need it).
+  bool checksums = true;           ///< 04-file.md section 16.
   bool sorted_index = false;
-  bool sync = true;                      ///< Wait for the disk before the new file appears.
-  std::optional<std::uint64_t> tensor_count = {};  ///< The hint; `finish` fails when it does not match.
+  bool sync = true;  ///< Wait for the disk before the new file appears.
+  std::optional<std::uint64_t> tensor_count =
+      {};  ///< The hint; `finish` fails when it does not match.
   /// Bytes that the file will have at least, known beforehand: compared with the free space.
   std::uint64_t expected_bytes = 0;
-  /// Asked at least once a second while bytes are written; true ends the write as a `system` error with
-  /// EINTR. For signals.
+  /// Asked at least once a second while bytes are written; true ends the write as a `system` error
+  /// with EINTR. For signals.
   std::function<bool()> interrupted;
 };
 
-/// Writes a `.hrry` file in one forward pass (04-file.md section 10), straight from the caller's memory.
+/// Writes a `.hrry` file in one forward pass (04-file.md section 10), straight from the caller's
+/// memory.
 ///
-/// Over a path it writes a temporary file in the same folder and replaces the target at `finish`, so
-/// that at every moment the path holds the old file or the new one, whole (08-python-api.md section
-/// 19.5). Destroyed before `finish`, or after an error, it leaves nothing behind. Move-only; one thread
-/// at a time.
+/// Over a path it writes a temporary file in the same folder and replaces the target at `finish`,
+/// so that at every moment the path holds the old file or the new one, whole (08-python-api.md
+/// section 19.5). Destroyed before `finish`, or after an error, it leaves nothing behind.
+/// Move-only; one thread at a time.
 class HURRAY_EXPORT FileWriter {
  public:
   /// Over a path. A pipe or device is written in place.
@@ -49,8 +51,8 @@ class HURRAY_EXPORT FileWriter {
   /// Whether `write` would take this name, descriptor and these buffer sizes: nothing is written.
   Result<void> check(std::string_view name, const Descriptor& descriptor,
                      std::span<const BufferSource> buffers) const;
-  /// Writes the descriptor as it is given and its buffers. A refusal (name, sizes, descriptor) writes
-  /// nothing and leaves the writer usable; after an I/O error every later call fails.
+  /// Writes the descriptor as it is given and its buffers. A refusal (name, sizes, descriptor)
+  /// writes nothing and leaves the writer usable; after an I/O error every later call fails.
   Result<void> write(std::string_view name, const Descriptor& descriptor,
                      std::span<const BufferSource> buffers);
   /// KV section, index, trailer; then the file appears. Every later call fails.

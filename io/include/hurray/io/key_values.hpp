@@ -42,15 +42,16 @@ HURRAY_EXPORT std::string_view type_name(const KvValue& value) noexcept;
 /// Null where there is no such key.
 HURRAY_EXPORT const KvValue* find(const KeyValues& kv, std::string_view key) noexcept;
 
-/// The key that is ours (04-file.md section 16), and the first bytes of its value. Writers refuse both.
+/// The key that is ours (04-file.md section 16), and the first bytes of its value. Writers refuse
+/// both.
 inline constexpr std::string_view checksums_key = "hurray.crc32c";
 inline constexpr std::string_view checksums_magic = "HRRYSUM1";
 
-/// The bytes of a KV section, `kv_count` first, without padding. Fails on rules of 04-file.md section 4
-/// and on the keys and values that are ours.
+/// The bytes of a KV section, `kv_count` first, without padding. Fails on rules of 04-file.md
+/// section 4 and on the keys and values that are ours.
 HURRAY_EXPORT Result<Bytes> encode_kv(const KeyValues& kv);
-/// The reverse; `base` is the section's offset in the file. Checks 20-22 of 04-file.md section 12. At a
-/// newer container minor bytes after the last entry are ignored.
+/// The reverse; `base` is the section's offset in the file. Checks 20-22 of 04-file.md section 12.
+/// At a newer container minor bytes after the last entry are ignored.
 HURRAY_EXPORT Result<KeyValues> decode_kv(std::span<const std::byte> section, std::uint64_t base,
                                           bool newer_minor = false);
 

@@ -16,9 +16,9 @@
 
 namespace hurray::io {
 
-/// Bytes that come from a function instead of a descriptor (a TLS connection): puts some at the front of
-/// `out` (never empty) and returns how many; 0 at the end of input. Waiting, signals and time limits are
-/// its own affair; its errors are passed on.
+/// Bytes that come from a function instead of a descriptor (a TLS connection): puts some at the
+/// front of `out` (never empty) and returns how many; 0 at the end of input. Waiting, signals and
+/// time limits are its own affair; its errors are passed on.
 using ReadFunction = std::function<Result<std::size_t>(std::span<std::byte> out)>;
 /// Takes all of `bytes`.
 using WriteFunction = std::function<Result<void>(std::span<const std::byte> bytes)>;
@@ -30,18 +30,18 @@ struct StreamReadOptions {
   std::optional<std::uint64_t> expected_items = {};
   /// None: on for IPv4 and IPv6 sockets, off for everything else (05-stream.md S3).
   std::optional<bool> cross_machine = {};
-  /// The longest wait for the next bytes of a descriptor; exceeded, the read ends as a `system` error
-  /// with ETIMEDOUT.
+  /// The longest wait for the next bytes of a descriptor; exceeded, the read ends as a `system`
+  /// error with ETIMEDOUT.
   std::optional<std::chrono::milliseconds> read_timeout = {};
   bool private_memory_classes = false;  ///< As in `DecodeOptions`.
-  /// Asked at least once a second while waiting for bytes; true ends the read as a `system` error with
-  /// EINTR. For signals.
+  /// Asked at least once a second while waiting for bytes; true ends the read as a `system` error
+  /// with EINTR. For signals.
   std::function<bool()> interrupted = {};
 };
 
-/// Reads tensors one after the other (05-stream.md section 2). Every buffer is received into own memory
-/// on 64 that grows with the bytes that arrived. After a failure or the end it is exhausted. Move-only;
-/// one thread at a time.
+/// Reads tensors one after the other (05-stream.md section 2). Every buffer is received into own
+/// memory on 64 that grows with the bytes that arrived. After a failure or the end it is exhausted.
+/// Move-only; one thread at a time.
 class HURRAY_EXPORT StreamReader {
  public:
   /// Over a path, read from its start.
@@ -72,13 +72,13 @@ class HURRAY_EXPORT StreamReader {
 
 struct StreamWriteOptions {
   std::optional<bool> cross_machine = {};  ///< As in `StreamReadOptions`.
-  bool sync = true;                   ///< Over a path: wait for the disk at `finish`.
+  bool sync = true;                        ///< Over a path: wait for the disk at `finish`.
   std::function<bool()> interrupted = {};  ///< As in `StreamReadOptions`.
 };
 
 /// Writes tensors one after the other, straight from the caller's memory. Over a path it behaves as
-/// `FileWriter` does: the target is replaced at `finish`, and nothing appears without it. Move-only; one
-/// thread at a time.
+/// `FileWriter` does: the target is replaced at `finish`, and nothing appears without it.
+/// Move-only; one thread at a time.
 class HURRAY_EXPORT StreamWriter {
  public:
   static Result<StreamWriter> create(std::string path, const StreamWriteOptions& options = {});

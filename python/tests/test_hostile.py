@@ -1,0 +1,120 @@
+"""What hostile files and objects once did: each as a test of its whole kind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import hurray
+
+BIG = 2**63 - 1
+
+
+@pytest.mark.parametrize("shape", [(BIG, BIG, 0), (0, BIG, 2), (2**32, 2**32, 0), (0, 2**64 - 2)])
+def test_shapes_that_nobody_can_count_are_refused_by_every_export(tmp_path, shape):
+    made = hurray.zeros(shape, dtype=hurray.float32)
+    hurray.save(tmp_path / "t.hrry", {"t": made})
+    for t in (made, hurray.load(tmp_path / "t.hrry")["t"]):
+        with pytest.raises(hurray.UnsupportedError, match="count"):
+            t.__dlpack__(max_version=(1, 1))
+        with pytest.raises(hurray.UnsupportedError):
+            t.__array_interface__
+        with pytest.raises(hurray.UnsupportedError):
+            t.to_numpy()
+        with pytest.raises(BufferError):
+            memoryview(t)
+        assert t.size == 0 and t.shape == shape
+
+
+@pytest.mark.frameworks
+def test_torch_survives_a_shape_that_it_cannot_count():
+    pytest.importorskip("torch")
+    with pytest.raises(hurray.UnsupportedError):
+        hurray.zeros((BIG, BIG, 0)).to_torch()
+
+
+@pytest.mark.parametrize("answer", [10_000, 2**40, -1, "x"])
+def test_a_source_that_lies_about_how_much_it_read(answer):
+    program = f"""
+import io, os, hurray
+read, write = os.pipe()
+os.write(write, b"HRRY" * 4)
+class Lying(io.FileIO):
+    def readinto(self, view):
+        return {answer!r}
+    def seekable(self):
+        return False
+try:
+    for _ in hurray.StreamReader(io.BufferedReader(Lying(read, "r"))):
+        pass
+except (hurray.StreamError, hurray.FileError, OSError, TypeError, ValueError) as error:
+    print(type(error).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("call", [
+    'hurray.load(path, mode="memory")',
+    'hurray.open(path, mode="memory")',
+    "hurray.StreamReader(path)",
+    "hurray.StreamWriter(path)",
+    'hurray.save(path, {"a": hurray.zeros([2])})',
+])
+def test_a_pipe_without_another_end_can_be_interrupted(tmp_path, call):
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    program = f"import hurray; path = {os.fspath(path)!r}; print('ready', flush=True); {call}"
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    child.send_signal(signal.SIGINT)
+    _, errors = child.communicate(timeout=30)
+    assert child.returncode != 0
+    assert "KeyboardInterrupt" in errors
+
+
+def test_dlpack_device_0_is_no_device():
+    class Odd:
+        def __dlpack_device__(self):
+            return (0, 0)
+
+        def __dlpack__(self, **_):
+            import ctypes
+
+            capsule = np.zeros(4, np.float32).__dlpack__()
+            new = ctypes.pythonapi.PyCapsule_GetPointer
+            new.restype, new.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+            at = new(capsule, b"dltensor")
+            ctypes.c_int32.from_address(at + 8).value = 0
+            return capsule
+
+    for copy in (None, False, True):
+        with pytest.raises(hurray.UnsupportedError, match="device type 0"):
+            hurray.from_dlpack(Odd(), copy=copy)
+
+
+def test_a_folder_is_no_stream(tmp_path):
+    with pytest.raises(IsADirectoryError) as caught:
+        hurray.StreamReader(tmp_path)
+    assert isinstance(caught.value, hurray.FileError)
+    assert caught.value.strerror == os.strerror(caught.value.errno)
+
+
+def test_the_systems_words_stand_alone(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        hurray.open(tmp_path / "missing.hrry")
+    assert caught.value.strerror == os.strerror(caught.value.errno)
+    assert caught.value.filename == os.fspath(tmp_path / "missing.hrry")
+
+
+def test_quantization_and_extension_type_are_none():
+    t = hurray.zeros([2])
+    for thing in (t, t.descriptor):
+        assert thing.quantization is None
+        assert thing.extension_type is None
