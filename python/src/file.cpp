@@ -247,9 +247,12 @@ nb::object getitem(PyFile& self, nb::handle name) {
 
 nb::tuple names(const PyFile& self) {
   const io::File file = self.file();
-  nb::list names;
-  for (std::size_t i = 0; i < file.size(); ++i) names.append(wrap_utf8(file.entry(i).name));
-  return nb::tuple(names);
+  nb::object names = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(file.size())));
+  if (!names.is_valid()) nb::raise_python_error();
+  for (std::size_t i = 0; i < file.size(); ++i)
+    PyTuple_SET_ITEM(names.ptr(), static_cast<Py_ssize_t>(i),
+                     wrap_utf8(file.entry(i).name).release().ptr());
+  return nb::borrow<nb::tuple>(names);
 }
 
 nb::object descriptor(const io::File& file, std::size_t i) {
