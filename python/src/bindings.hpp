@@ -67,6 +67,9 @@ T unwrap(Result<T, E>&& result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
+/// Smaller copies are over before another thread could have used the time.
+inline constexpr std::uint64_t worth_releasing_bytes = 64u << 10;
+
 /// Runs `body`, which must not touch Python, without the GIL.
 template <class Body>
 decltype(auto) without_gil(Body&& body) {

@@ -10,7 +10,6 @@
 namespace hurray::python {
 namespace {
 
-constexpr std::uint64_t worth_releasing_bytes = 64u << 10;
 constexpr std::uint64_t max_requested_alignment = 2u << 20;
 
 /// The types that can be made here: tier 1 and the complex ones.

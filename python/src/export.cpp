@@ -14,9 +14,6 @@ namespace {
 /// Somewhere to point at where there are no elements; never read or written.
 alignas(64) std::byte nowhere[64];
 
-/// Smaller copies are over before another thread could have used the time.
-constexpr std::uint64_t worth_releasing_bytes = 64u << 10;
-
 std::string tag_name(Device device) { return std::string(name(device)); }
 
 /// The letters and sizes of a type that buffer protocol and `__array_interface__` share as it is.

@@ -9,9 +9,6 @@
 namespace hurray::python {
 namespace {
 
-/// Smaller copies are over before another thread could have used the time.
-constexpr std::uint64_t worth_releasing_bytes = 64u << 10;
-
 bool finalizing() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
   return Py_IsInitialized() == 0 || Py_IsFinalizing() != 0;

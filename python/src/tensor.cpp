@@ -9,8 +9,6 @@ namespace {
 
 PyObject* tensor_type = nullptr;  // borrowed from the module
 
-constexpr std::uint64_t worth_releasing_bytes = 64u << 10;
-
 // ---- construction
 // ---------------------------------------------------------------------------------
 
