@@ -12,6 +12,11 @@ if(HURRAY_WARNINGS)
   add_compile_options(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow)
 endif()
 
+if(HURRAY_COVERAGE)
+  add_compile_options(-fprofile-instr-generate -fcoverage-mapping)
+  add_link_options(-fprofile-instr-generate)
+endif()
+
 set(HURRAY_SANITIZE_FLAGS "")
 if(HURRAY_SANITIZE)
   set(sanitizers "${HURRAY_SANITIZE}")

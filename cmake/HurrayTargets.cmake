@@ -42,9 +42,9 @@ endfunction()
 #
 # tests/*.cpp make one GoogleTest executable, hurray_<layer>_tests. Each folder tests/<name>/ with
 # sources makes one more, hurray_<layer>_<name>_tests: the place for tests that replace a function
-# at link time. Both see the layer's private headers (src/) and HURRAY_CONFORMANCE_DIR. What those
-# headers declare, a shared library hides: shared builds are tested from outside (command, examples,
-# package) and have none of these.
+# at link time. Both see the layer's private headers (src/), conformance/manifest.hpp and
+# HURRAY_CONFORMANCE_DIR. What private headers declare, a shared library hides: shared builds are
+# tested from outside (command, examples, package) and have none of these.
 function(hurray_add_tests layer)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS")
   if(NOT HURRAY_BUILD_TESTS OR BUILD_SHARED_LIBS)
@@ -64,7 +64,7 @@ function(hurray_add_tests layer)
     endif()
     add_executable(${target} ${sources})
     target_link_libraries(${target} PRIVATE ${arg_DEPENDS} hurray::${layer} GTest::gtest_main)
-    target_include_directories(${target} PRIVATE src tests)
+    target_include_directories(${target} PRIVATE src tests "${PROJECT_SOURCE_DIR}/conformance")
     target_compile_definitions(${target} PRIVATE
       HURRAY_CONFORMANCE_DIR="${PROJECT_SOURCE_DIR}/conformance"
       HURRAY_TEST_DATA_DIR="${CMAKE_CURRENT_SOURCE_DIR}/tests/data")

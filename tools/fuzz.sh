@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # fuzz.sh [SECONDS]   Runs every executable of the preset fuzz for that long (10).
-# Seeds: fuzz/corpus/NAME and conformance/; what a run finds stays in build/fuzz-corpus/NAME, input
-# that fails in build/fuzz-failures.
+# Seeds: fuzz/corpus/NAME, and for the target KIND_fuzz the vectors of that kind in conformance/; what
+# a run finds stays in build/fuzz-corpus/NAME, input that fails in build/fuzz-failures.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,6 +10,9 @@ failures=build/fuzz-failures
 mkdir -p "$failures"
 export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 
+rm -rf build/conformance
+python3 conformance/to_bytes.py build/conformance
+
 count=0
 for source in fuzz/*.cpp; do
   [[ -e $source ]] || continue
@@ -17,7 +20,7 @@ for source in fuzz/*.cpp; do
   corpus=build/fuzz-corpus/$name
   mkdir -p "$corpus"
   seeds=()
-  for folder in "fuzz/corpus/$name" conformance/valid conformance/invalid; do
+  for folder in "fuzz/corpus/$name" build/conformance/*/"${name%_fuzz}"; do
     [[ -d $folder ]] && seeds+=("$folder")
   done
   echo "fuzz_$name: $seconds seconds"

@@ -3,7 +3,8 @@
 #
 #   setup       packages
 #   asan        C++ with AddressSanitizer, UBSan and leak detection
-#   clang       everything with clang, warnings are errors; public headers compile alone
+#   clang       everything with clang, warnings are errors; public headers compile alone; coverage
+#               of core and io
 #   wheel       sdist -> wheel (g++, optimized, warnings are errors) -> a fresh virtual environment
 #               outside this folder -> pytest
 #   wheel-asan  pytest under AddressSanitizer
@@ -40,9 +41,12 @@ stage_setup() { tools/setup.sh all && check_python; }
 stage_asan() { cmake_stage asan; }
 
 stage_clang() {
+  rm -rf build/clang/coverage
   build_venv &&
-    cmake_stage clang "-DCMAKE_CXX_COMPILER=clang++-$clang" \
+    LLVM_PROFILE_FILE="$PWD/build/clang/coverage/%4m.profraw" \
+      cmake_stage clang "-DCMAKE_CXX_COMPILER=clang++-$clang" \
       -DHURRAY_BUILD_BENCH=ON -DHURRAY_BUILD_FUZZ=ON $(with_extension) &&
+    tools/coverage.sh build/clang &&
     cmake --build --preset clang --target all_verify_interface_header_sets
 }
 
@@ -117,7 +121,7 @@ run_stage() {
   fi
   status=$?
   if [[ -z ${VERBOSE:-} ]]; then
-    if ((status)); then tail -n 150 "$log"; else grep -E '^[0-9]+% tests|passed|runs in' "$log" | tail -n 8; fi
+    if ((status)); then tail -n 150 "$log"; else grep -E '^[0-9]+% tests|passed|runs in|of the lines' "$log" | tail -n 8; fi
   fi
   summary+=("$(printf '%-12s %6s  %s' "$name" "$(minutes $((SECONDS - begin)))" \
     "$( ((status)) && echo failed || echo ok)")")

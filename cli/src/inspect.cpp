@@ -16,6 +16,7 @@
 #include "hurray/descriptor.hpp"
 #include "hurray/io/file.hpp"
 #include "hurray/printer.hpp"
+#include "members.hpp"
 #include "system.hpp"
 #include "text.hpp"
 
@@ -23,7 +24,9 @@ namespace hurray::cli {
 namespace {
 
 /// What is only shown counts as agreed on (08-python-api.md Y16).
-constexpr DecodeOptions showing{.private_memory_classes = true};
+constexpr Agreed everything{.all = true};
+constexpr DecodeOptions strict{.agreed = everything};
+constexpr DecodeOptions showing{.permissive = true, .agreed = everything};
 
 constexpr std::uint64_t unknown_count = std::numeric_limits<std::uint64_t>::max();
 
@@ -35,48 +38,17 @@ std::string size_text(std::uint64_t bytes) {
   return bytes < 1024 ? human(bytes) : fmt::format("{} bytes ({})", bytes, human(bytes));
 }
 
-std::string shape_text(const Shape& shape) {
-  std::string text = "[";
-  for (const std::uint64_t n : shape) {
-    if (text.size() > 1) text += ", ";
-    text += n == dynamic ? "?" : std::to_string(n);
-  }
-  return text + ']';
-}
-
-/// Declared bytes of all buffers; a valid descriptor's sum does not overflow.
-std::uint64_t buffer_bytes(const Descriptor& descriptor) {
-  std::uint64_t sum = 0;
-  for (const BufferHandle& buffer : descriptor.buffers) sum += buffer.byte_size;
-  return sum;
-}
-
-/// The members that say what a tensor is.
-void descriptor_members(Json& json, const Descriptor& descriptor) {
-  json.member("dtype", name(descriptor.dtype));
-  json.key("shape");
-  json.begin_array();
-  for (const std::uint64_t n : descriptor.shape)
-    if (n == dynamic)
-      json.null();
-    else
-      json.value(n);
-  json.end_array();
-  json.member("layout", name(descriptor.layout));
-  json.member("byte_offset", descriptor.byte_offset);
-  json.member("bytes", buffer_bytes(descriptor));
-}
-
 /// Positions of the buffers in the file, where they are known.
 using Positions = std::vector<std::optional<std::uint64_t>>;
 
 void buffer_members(Json& json, const Descriptor& descriptor, const Positions& positions) {
   json.key("buffers");
+  if (!buffer_bytes(descriptor)) return json.null();
   json.begin_array();
   for (std::size_t i = 0; i < descriptor.buffers.size(); ++i) {
     const BufferHandle& buffer = descriptor.buffers[i];
     json.begin_object();
-    json.member("role", role(descriptor.layout, i));
+    json.member("role", role_text(descriptor, i));
     json.member("byte_size", buffer.byte_size);
     json.member("alignment", buffer.alignment);
     json.member("device", name(buffer.device));
@@ -98,7 +70,8 @@ std::string buffers_text(const Descriptor& descriptor, const Positions& position
                {"SYNC"}});
   for (std::size_t i = 0; i < descriptor.buffers.size(); ++i) {
     const BufferHandle& buffer = descriptor.buffers[i];
-    table.add({std::string(role(descriptor.layout, i)),
+    const std::string role = role_text(descriptor, i);
+    table.add({role.empty() ? fmt::format("buffer {}", i) : role,
                i < positions.size() && positions[i] ? std::to_string(*positions[i]) : "",
                std::to_string(buffer.byte_size), std::to_string(buffer.alignment),
                std::string(name(buffer.device)), std::string(name(buffer.memory_class)),
@@ -160,7 +133,31 @@ std::string reason(io::Error error) {
   return to_string(error);
 }
 
-bool is_unsupported(const io::Error& error) { return error.code == Errc::unsupported; }
+/// Why only permissive readers take this descriptor, whose encoding `bytes` returns; none where
+/// all do.
+template <class Bytes>
+std::optional<hurray::Error> strict_fault(const Descriptor& descriptor, Bytes&& bytes) {
+  // Decoding may have dropped statistics that break a rule: only the bytes still have them.
+  if (descriptor.statistics() != nullptr) {
+    const auto again = decode(bytes(), strict);
+    if (!again) return again.error();
+  }
+  const auto valid = validate(descriptor);
+  if (!valid) return valid.error();
+  return std::nullopt;
+}
+
+void fault_members(Json& json, const std::optional<hurray::Error>& fault) {
+  if (!fault) return;
+  json.key("strict_error");
+  json.begin_object();
+  error_members(json, *fault);
+  json.end_object();
+}
+
+std::string fault_text(const hurray::Error& fault) {
+  return "strict readers reject it: " + reason(fault);
+}
 
 /// What there is to say of one descriptor besides its fields.
 struct Subject {
@@ -168,18 +165,31 @@ struct Subject {
   std::string_view kind;
   std::function<void(Json&)> members;
   Positions positions;
+  std::optional<std::uint64_t> data_length;  ///< Where something else than the descriptor says it.
 };
+
+/// What stands under the tables of one descriptor.
+std::string notes_text(const Descriptor& descriptor, const std::optional<hurray::Error>& fault) {
+  std::string text;
+  if (!buffer_bytes(descriptor)) text += "buffers: an unknown layout hides the buffer table\n";
+  if (const auto why = opaque(descriptor))
+    text += fmt::format("opaque: {}; elements cannot be addressed\n", why->what);
+  if (fault) text += fault_text(*fault) + '\n';
+  return text.empty() ? text : '\n' + text;
+}
 
 int show_descriptor(const io::Result<Descriptor>& descriptor, const Encoded& encoded,
                     const Subject& subject, Session& session) {
   std::vector<FieldRow> rows;
   std::optional<io::Error> error;
+  std::optional<hurray::Error> fault;
   if (!descriptor) {
     error = descriptor.error();
   } else if (auto described = rows_of(encoded); !described) {
     error = described.error();
   } else {
     rows = *std::move(described);
+    fault = strict_fault(*descriptor, [&] { return encoded.bytes; });
   }
   if (session.json) {
     Json json(session.output);
@@ -193,22 +203,25 @@ int show_descriptor(const io::Result<Descriptor>& descriptor, const Encoded& enc
       error_members(json, *error);
       json.end_object();
     } else {
-      descriptor_members(json, *descriptor);
+      const auto bytes = buffer_bytes(*descriptor);
+      descriptor_members(json, *descriptor, bytes ? bytes : subject.data_length);
+      fault_members(json, fault);
       buffer_members(json, *descriptor, subject.positions);
       fields_members(json, encoded, rows);
     }
     json.end_document();
   } else {
     session.output.write(fmt::format("{}\n\n", subject.title));
-    if (error)
-      session.output.write(hex(encoded.bytes, 256) + "\n" +
-                           (is_unsupported(*error) ? "unsupported: " : "broken: ") +
-                           reason(*error) + "\n");
-    else
-      session.output.write(fields_text(encoded, rows) + "\n" +
-                           buffers_text(*descriptor, subject.positions));
+    if (error) {
+      session.output.write(hex(encoded.bytes, 256) + "\nbroken: " + reason(*error) + "\n");
+    } else {
+      session.output.write(fields_text(encoded, rows));
+      if (!descriptor->buffers.empty())
+        session.output.write('\n' + buffers_text(*descriptor, subject.positions));
+      session.output.write(notes_text(*descriptor, fault));
+    }
   }
-  if (!error || is_unsupported(*error)) return 0;
+  if (!error) return 0;
   complain(to_string(*error));
   return exit_code(*error);
 }
@@ -349,13 +362,20 @@ std::string key_values_text(const io::KeyValues& kv) {
 int list_file(const io::File& file, Session& session) {
   std::size_t broken = 0;
   std::uint64_t bytes = 0;
+  /// What the tensor's data take, added to the sum.
   const auto count = [&](const io::Entry& entry, const io::Result<Descriptor>& descriptor) {
-    if (descriptor) {
-      bytes += buffer_bytes(*descriptor);
-    } else {
-      bytes += entry.data_length;
-      if (!is_unsupported(descriptor.error())) ++broken;
-    }
+    if (!descriptor) ++broken;
+    const auto own = descriptor ? buffer_bytes(*descriptor) : std::nullopt;
+    const std::uint64_t taken = own.value_or(entry.data_length);
+    bytes += taken;
+    return taken;
+  };
+  const auto fault_of = [&](std::size_t i, const Descriptor& descriptor) {
+    io::Bytes encoded;
+    return strict_fault(descriptor, [&]() -> std::span<const std::byte> {
+      if (auto read = file.descriptor_bytes(i)) encoded = *std::move(read);
+      return encoded;
+    });
   };
   if (session.json) {
     Json json(session.output);
@@ -378,13 +398,14 @@ int list_file(const io::File& file, Session& session) {
     for (std::size_t i = 0; i < file.size(); ++i) {
       const io::Entry entry = file.entry(i);
       const auto descriptor = file.descriptor(i);
-      count(entry, descriptor);
+      const std::uint64_t taken = count(entry, descriptor);
       json.begin_object();
       entry_members(json, entry);
       json.member("descriptor_offset", entry.descriptor_offset);
       json.member("descriptor_length", entry.descriptor_length);
       if (descriptor) {
-        descriptor_members(json, *descriptor);
+        descriptor_members(json, *descriptor, taken);
+        fault_members(json, fault_of(i, *descriptor));
       } else {
         json.key("error");
         json.begin_object();
@@ -404,20 +425,22 @@ int list_file(const io::File& file, Session& session) {
                  {"LAYOUT"},
                  {"BYTES", true},
                  {"OFFSET", true},
+                 {"REMARKS"},
                  {"PROBLEM"}});
     for (std::size_t i = 0; i < file.size(); ++i) {
       const io::Entry entry = file.entry(i);
       const auto descriptor = file.descriptor(i);
-      count(entry, descriptor);
+      const std::string taken = std::to_string(count(entry, descriptor));
       const std::string offset = std::to_string(entry.data_offset);
-      if (descriptor)
-        table.add({io::printable(entry.name), std::string(name(descriptor->dtype)),
-                   shape_text(descriptor->shape), std::string(name(descriptor->layout)),
-                   std::to_string(buffer_bytes(*descriptor)), offset, ""});
-      else
-        table.add(
-            {io::printable(entry.name), "?", "?", "?", std::to_string(entry.data_length), offset,
-             (is_unsupported(descriptor.error()) ? "" : "broken: ") + reason(descriptor.error())});
+      if (!descriptor) {
+        table.add({io::printable(entry.name), "?", "?", "?", taken, offset, "",
+                   "broken: " + reason(descriptor.error())});
+        continue;
+      }
+      const auto fault = fault_of(i, *descriptor);
+      table.add({io::printable(entry.name), dtype_text(descriptor->dtype),
+                 shape_text(descriptor->shape), layout_text(descriptor->layout), taken, offset,
+                 remarks(*descriptor), fault ? fault_text(*fault) : ""});
     }
     if (file.size() != 0) session.output.write('\n' + table.text());
     session.output.write(
@@ -470,12 +493,13 @@ int show_tensor(const io::File& file, const std::string& tensor, Session& sessio
     entry_members(json, entry);
   };
   subject.positions = positions_of(file, *found);
+  subject.data_length = entry.data_length;
   return show_descriptor(file.descriptor(*found), {*bytes, entry.descriptor_offset}, subject,
                          session);
 }
 
 int inspect_file(const InspectRequest& request, Session& session) {
-  const auto file = io::File::open(request.path, {.private_memory_classes = true});
+  const auto file = io::File::open(request.path, {.permissive = true, .agreed = everything});
   if (!file) return session.fail(file.error());
   return request.name.empty() ? list_file(*file, session)
                               : show_tensor(*file, request.name, session);
@@ -488,9 +512,9 @@ struct Frame {
   std::uint64_t offset = 0;
   io::Bytes encoded;
   Descriptor descriptor;
+  std::optional<std::uint64_t> bytes = std::nullopt;  ///< Of the data; none: nobody can tell.
 
   std::uint64_t data_offset() const { return offset + encoded.size(); }
-  std::uint64_t end() const { return data_offset() + buffer_bytes(descriptor); }
 };
 
 /// The encoded descriptor at `offset`, as much of it as there is.
@@ -514,18 +538,30 @@ io::Result<Frame> read_frame(const SourceFile& source, std::uint64_t offset) {
   auto descriptor = decode(*encoded, showing);
   if (!descriptor) return io::Error(descriptor.error(), source.path());
   Frame frame{offset, *std::move(encoded), *std::move(descriptor)};
-  const auto data = buffer_bytes(frame.descriptor);
-  if (data > source.size() - frame.data_offset())
+  frame.bytes = buffer_bytes(frame.descriptor);
+  if (frame.bytes.value_or(0) > source.size() - frame.data_offset())
     return io::Error({.code = Errc::truncated,
                       .origin = Origin::stream,
                       .expect = Expect::exactly,
                       .field = "buffers",
                       .what = "bytes",
                       .offset = frame.data_offset(),
-                      .expected = data,
+                      .expected = *frame.bytes,
                       .found = source.size() - frame.data_offset()},
                      source.path());
   return frame;
+}
+
+/// Where the frame after this one begins. Behind an unknown layout nobody can tell (05-stream.md
+/// section 4).
+io::Result<std::uint64_t> end_of(const Frame& frame, const SourceFile& source) {
+  if (frame.bytes) return frame.data_offset() + *frame.bytes;
+  return io::Error({.code = Errc::unsupported,
+                    .origin = Origin::stream,
+                    .field = "layout_tag",
+                    .what = "an unknown layout does not say where its data end",
+                    .offset = frame.data_offset()},
+                   source.path());
 }
 
 Positions positions_of(const Frame& frame) {
@@ -558,8 +594,12 @@ int show_frame(const SourceFile& source, const std::string& name, Session& sessi
   for (; offset < source.size(); ++number) {
     const auto frame = read_frame(source, offset);
     if (!frame) return session.fail(in_frame(frame.error(), number, offset));
-    offset = frame->end();
-    if (number != wanted) continue;
+    if (number != wanted) {
+      const auto end = end_of(*frame, source);
+      if (!end) return session.fail(in_frame(end.error(), number, offset));
+      offset = *end;
+      continue;
+    }
     Subject subject;
     subject.kind = "frame";
     subject.title =
@@ -583,8 +623,14 @@ int show_frame(const SourceFile& source, const std::string& name, Session& sessi
 
 int list_stream(const SourceFile& source, Session& session) {
   Json json(session.output);
-  Table table(
-      {{"FRAME", true}, {"DTYPE"}, {"SHAPE"}, {"LAYOUT"}, {"BYTES", true}, {"OFFSET", true}});
+  Table table({{"FRAME", true},
+               {"DTYPE"},
+               {"SHAPE"},
+               {"LAYOUT"},
+               {"BYTES", true},
+               {"OFFSET", true},
+               {"REMARKS"},
+               {"PROBLEM"}});
   if (session.json) {
     json.begin_document("stream");
     json.member("path", source.path());
@@ -602,22 +648,31 @@ int list_stream(const SourceFile& source, Session& session) {
       error = in_frame(frame.error(), frames, offset);
       break;
     }
-    bytes += buffer_bytes(frame->descriptor);
-    offset = frame->end();
+    bytes += frame->bytes.value_or(0);
+    const auto fault = strict_fault(frame->descriptor, [&] { return std::span(frame->encoded); });
     if (session.json) {
       json.begin_object();
       json.member("descriptor_offset", frame->offset);
       json.member("descriptor_length", frame->encoded.size());
       json.member("data_offset", frame->data_offset());
-      descriptor_members(json, frame->descriptor);
+      descriptor_members(json, frame->descriptor, frame->bytes);
+      fault_members(json, fault);
       json.end_object();
     } else {
-      table.add({std::to_string(frames), std::string(name(frame->descriptor.dtype)),
-                 shape_text(frame->descriptor.shape), std::string(name(frame->descriptor.layout)),
-                 std::to_string(buffer_bytes(frame->descriptor)),
-                 std::to_string(frame->data_offset())});
+      table.add({std::to_string(frames), dtype_text(frame->descriptor.dtype),
+                 shape_text(frame->descriptor.shape), layout_text(frame->descriptor.layout),
+                 frame->bytes ? std::to_string(*frame->bytes) : "?",
+                 std::to_string(frame->data_offset()), remarks(frame->descriptor),
+                 fault ? fault_text(*fault) : ""});
     }
+    const auto end = end_of(*frame, source);
+    if (!end) {
+      error = in_frame(end.error(), frames++, offset);
+      break;
+    }
+    offset = *end;
   }
+  const bool is_unsupported = error && error->code == Errc::unsupported;
   if (session.json) {
     json.end_array();
     json.member("bytes", bytes);
@@ -635,10 +690,10 @@ int list_stream(const SourceFile& source, Session& session) {
         table.text() +
         fmt::format("\n{}, {} of data\n", plural(frames, "frame"), size_text(bytes)));
     if (error)
-      session.output.write(fmt::format(
-          "{}: {}\n", is_unsupported(*error) ? "unsupported" : "broken", reason(*error)));
+      session.output.write(
+          fmt::format("{}: {}\n", is_unsupported ? "unsupported" : "broken", reason(*error)));
   }
-  if (!error || is_unsupported(*error)) return 0;
+  if (!error || is_unsupported) return 0;
   complain(to_string(*error));
   return exit_code(*error);
 }

@@ -18,7 +18,12 @@ void Reader::missing(Field field, std::uint64_t n) noexcept {
         .field = field.name,
         .what = "bytes",
         .expected = n,
-        .found = bytes_.size()});
+        .found = left()});
+}
+
+void Reader::fail(const Error& error) noexcept {
+  Cursor::fail(error);
+  end_ = position_;
 }
 
 }  // namespace hurray

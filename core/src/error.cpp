@@ -18,6 +18,8 @@ static_assert(in_enum_order());
 
 std::string number(const Error& error, std::uint64_t value) {
   if (error.expect == Expect::float_as_said) return to_text(std::bit_cast<double>(value));
+  if (error.expect == Expect::signed_as_said)
+    return std::to_string(static_cast<std::int64_t>(value));
   if (error.code != Errc::invalid_tag && error.code != Errc::invalid_magic)
     return std::to_string(value);
   return to_hex(value);
@@ -58,7 +60,7 @@ std::string to_string(const Error& error) {
   const std::string_view relation = error.expect == Expect::at_least  ? "at least "
                                     : error.expect == Expect::at_most ? "at most "
                                                                       : "";
-  if (error.expect == Expect::as_said || error.expect == Expect::float_as_said) {
+  if (error.expect >= Expect::as_said) {
     text.append("expected ").append(error.what).append(", found ") += number(error, error.found);
   } else if (error.expect != Expect::nothing) {
     text += "expected ";

@@ -5,11 +5,19 @@
 
 namespace hurray {
 
-std::string to_text(double value) {
+namespace {
+
+template <class T>
+std::string shortest(T value) {
   char digits[32];
   const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
   return {digits, end};
 }
+
+}  // namespace
+
+std::string to_text(double value) { return shortest(value); }
+std::string to_text(float value) { return shortest(value); }
 
 std::string to_hex(std::uint64_t value) {
   constexpr std::string_view digits = "0123456789ABCDEF";

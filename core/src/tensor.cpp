@@ -24,7 +24,7 @@ Error blame(Error error) noexcept {
 Error unsynced(const Tensor& tensor, std::size_t i) noexcept {
   return {.code = Errc::unsupported,
           .origin = Origin::buffer,
-          .index = static_cast<std::uint32_t>(i),
+          .index = i,
           .field = "buffers[].sync_mode",
           .what = name(tensor.descriptor().buffers[i].sync_mode)};
 }
@@ -44,9 +44,6 @@ std::optional<std::size_t> Tensor::unsynced_buffer() const noexcept {
 
 Result<Tensor> bind(Descriptor descriptor, std::vector<Buffer> buffers, BindOptions options) {
   return contain(Origin::descriptor, [&]() -> Result<Tensor> {
-    if (!is_dense(descriptor.layout))
-      return Error{
-          .code = Errc::unsupported, .field = "layout_tag", .what = name(descriptor.layout)};
     if (buffers.size() > BufferTable::max_size)
       return Error{.code = Errc::out_of_bounds,
                    .expect = Expect::at_most,
@@ -75,7 +72,8 @@ Result<Tensor> bind(Descriptor descriptor, std::vector<Buffer> buffers, BindOpti
       if (measurable(options.memory_device)) handle.alignment = buffers[i].alignment();
       tensor.readonly_ |= buffers[i].readonly();
     }
-    if (auto valid = validate(descriptor); !valid) return blame(valid.error());
+    if (auto valid = validate(descriptor, {.permissive = options.permissive}); !valid)
+      return blame(valid.error());
     tensor.descriptor_ = std::move(descriptor);
     tensor.buffers_ = std::move(buffers);
     tensor.memory_device_ = options.memory_device;
@@ -124,7 +122,7 @@ Result<Tensor> buffer_tensor(const Tensor& tensor, std::size_t i) {
     bytes.shape = Shape{buffer.size()};
     bytes.buffers = BufferTable{tensor.descriptor().buffers[i]};
     return bind(std::move(bytes), {buffer.view(0, buffer.size())},
-                {tensor.provenance(), tensor.memory_device()});
+                {.provenance = tensor.provenance(), .memory_device = tensor.memory_device()});
   });
 }
 

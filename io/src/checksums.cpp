@@ -36,23 +36,20 @@ void fields(const Head& self, Io& io) noexcept {
   io("tensor_count", self.tensors);
 }
 
-constexpr std::uint64_t chunks(std::uint64_t length, unsigned chunk_log2) noexcept {
-  const std::uint64_t mask = (std::uint64_t{1} << chunk_log2) - 1;
-  return (length >> chunk_log2) + ((length & mask) != 0 ? 1 : 0);
-}
-
 }  // namespace
 
 Checksums::Checksums(std::span<const std::byte> header, std::uint64_t payload_limit) noexcept
     : payload_limit_(payload_limit), header_sum_(crc32c(header)) {}
 
-void Checksums::reserve(std::uint64_t data_length) {
-  const auto more = to_size(1 + chunks(data_length, smallest_chunk_log2));
+void Checksums::reserve(std::size_t tensors, std::uint64_t data_length) {
+  // The descriptor's sum of each, and one more chunk that is not full.
+  const auto more = to_size(2 * std::uint64_t{tensors} + (data_length >> smallest_chunk_log2));
   if (!more || *more > sums_.max_size() - sums_.size()) throw std::bad_alloc();
   if (*more > sums_.capacity() - sums_.size())
     sums_.reserve(std::max(sums_.size() + *more, 2 * sums_.size()));
-  if (data_lengths_.size() == data_lengths_.capacity())
-    data_lengths_.reserve(std::max<std::size_t>(16, 2 * data_lengths_.size()));
+  if (tensors > data_lengths_.capacity() - data_lengths_.size())
+    data_lengths_.reserve(
+        std::max({std::size_t{16}, 2 * data_lengths_.size(), data_lengths_.size() + tensors}));
 }
 
 void Checksums::begin(std::span<const std::byte> descriptor, std::uint64_t data_length) noexcept {

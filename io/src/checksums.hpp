@@ -22,9 +22,9 @@ class HURRAY_EXPORT Checksums {
   explicit Checksums(std::span<const std::byte> header,
                      std::uint64_t payload_limit = default_payload_limit) noexcept;
 
-  /// Takes the memory for one more tensor with `data_length` bytes in its data region; or throws
-  /// `std::bad_alloc`, and nothing has changed.
-  void reserve(std::uint64_t data_length);
+  /// Takes the memory for so many more tensors with `data_length` bytes in their data regions
+  /// together; or throws `std::bad_alloc`, and nothing has changed.
+  void reserve(std::size_t tensors, std::uint64_t data_length);
   /// Starts the tensor that memory was taken for.
   void begin(std::span<const std::byte> descriptor, std::uint64_t data_length) noexcept;
   /// The next bytes of its data region.

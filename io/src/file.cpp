@@ -9,12 +9,16 @@
 #include "container.hpp"
 #include "hurray/checked.hpp"
 #include "index.hpp"
+#include "items.hpp"
 #include "source.hpp"
 #include "system.hpp"
 
 namespace hurray::io {
 
 namespace {
+
+/// Of `layout_tag` in a descriptor (01-descriptor.md section 3.2), in bytes.
+constexpr std::size_t layout_tag_offset = 15;
 
 /// One private mapping of a whole file, shared by its tensors.
 class MappedFile final : public Owner {
@@ -89,9 +93,25 @@ struct File::State {
   }
 
   Result<Bytes> descriptor_bytes(const Entry& entry) const;
-  /// The descriptor and where its buffers lie: rows 23 to 26 of 04-file.md section 12.
-  Result<std::pair<Descriptor, Placement>> describe(const Entry& entry) const;
+  Result<Descriptor> decoded(const Entry& entry, std::span<const std::byte> bytes) const;
+  /// A descriptor and where its buffers lie: rows 23 to 26 of 04-file.md section 12.
+  struct Described {
+    Descriptor descriptor;
+    Placement placement;
+  };
+  Result<Described> describe(const Entry& entry) const;
   Result<Buffer> buffer(const Entry& entry, std::uint64_t offset, std::uint64_t size) const;
+  Result<Tensor> tensor(const Entry& entry, Described described) const;
+
+  /// One tensor of a composite.
+  struct Part {
+    std::size_t entry;
+    Described described;
+  };
+  /// The head `i` and all that it binds, in emission order: row 28.
+  Result<std::vector<Part>> composite(std::size_t i, Described head) const;
+  /// Members that the head `i` announces; none for a plain tensor or one that is not understood.
+  Result<std::optional<std::uint32_t>> member_count(std::size_t i) const;
 };
 
 Result<Bytes> File::State::descriptor_bytes(const Entry& entry) const {
@@ -136,12 +156,22 @@ Result<Bytes> File::State::descriptor_bytes(const Entry& entry) const {
   return bytes;
 }
 
-Result<std::pair<Descriptor, Placement>> File::State::describe(const Entry& entry) const {
+Result<Descriptor> File::State::decoded(const Entry& entry,
+                                        std::span<const std::byte> bytes) const {
+  auto descriptor = decode(bytes, {.max_descriptor_bytes = options.max_descriptor_bytes,
+                                   .permissive = options.permissive,
+                                   .agreed = options.agreed});
+  if (!descriptor) return about(descriptor.error(), entry);
+  return *std::move(descriptor);
+}
+
+Result<File::State::Described> File::State::describe(const Entry& entry) const {
   const auto bytes = descriptor_bytes(entry);
   if (!bytes) return bytes.error();
-  auto descriptor = decode(*bytes, {.max_descriptor_bytes = options.max_descriptor_bytes,
-                                    .private_memory_classes = options.private_memory_classes});
-  if (!descriptor) return about(descriptor.error(), entry);
+  auto descriptor = decoded(entry, *bytes);
+  if (!descriptor) return std::move(descriptor).error();
+  if (std::holds_alternative<UnknownLayout>(descriptor->layout))
+    return Described{*std::move(descriptor), {}};
   auto placement = place(descriptor->buffers, entry.data_offset, ends.header.data_buffer_alignment);
   if (!placement) return about(placement.error(), entry);
   if (placement->data_length != entry.data_length)
@@ -153,7 +183,7 @@ Result<std::pair<Descriptor, Placement>> File::State::describe(const Entry& entr
                   .expected = placement->data_length,
                   .found = entry.data_length},
                  entry);
-  return std::pair(*std::move(descriptor), *std::move(placement));
+  return Described{*std::move(descriptor), *std::move(placement)};
 }
 
 Result<Buffer> File::State::buffer(const Entry& entry, std::uint64_t offset,
@@ -172,6 +202,82 @@ Result<Buffer> File::State::buffer(const Entry& entry, std::uint64_t offset,
     return error;
   }
   return read->view(0, size);  // measured, like all that was loaded
+}
+
+Result<Tensor> File::State::tensor(const Entry& entry, Described described) const {
+  auto& [descriptor, placement] = described;
+  const auto limit = options.max_tensor_bytes;
+  if (limit && entry.data_length > *limit)
+    return about({.code = Errc::limit_exceeded,
+                  .origin = Origin::file,
+                  .expect = Expect::at_most,
+                  .field = "max_tensor_bytes",
+                  .what = "bytes",
+                  .offset = entry.data_offset,
+                  .expected = *limit,
+                  .found = entry.data_length},
+                 entry);
+  std::vector<Buffer> buffers;
+  buffers.reserve(descriptor.buffers.size());
+  for (std::size_t k = 0; k < descriptor.buffers.size(); ++k) {
+    auto memory = buffer(entry, placement.buffers[k], descriptor.buffers[k].byte_size);
+    if (!memory) return std::move(memory).error();
+    buffers.push_back(*std::move(memory));
+  }
+  auto tensor = bind(std::move(descriptor), std::move(buffers),
+                     {.provenance = Provenance::outside, .permissive = options.permissive});
+  if (!tensor) return about(tensor.error(), entry);
+  return *std::move(tensor);
+}
+
+Result<std::vector<File::State::Part>> File::State::composite(std::size_t i, Described head) const {
+  CompositeChecker checker(
+      {.max_depth = options.max_composite_depth, .permissive = options.permissive});
+  std::vector<Part> parts;
+  std::vector<std::size_t> heads;  ///< Entries of those that are open.
+  const auto refuse = [&](const hurray::Error& error) {
+    const std::size_t at = checker.fault_depth();
+    return about(error, index.entry(at != 0 ? heads[at - 1] : i));
+  };
+  parts.push_back({i, std::move(head)});
+  for (std::size_t k = index.place(i);; ++k) {
+    const Descriptor& descriptor = parts.back().described.descriptor;
+    if (auto fits = checker.arrive(descriptor); !fits) return refuse(fits.error());
+    if (std::holds_alternative<CompositeHead>(descriptor.layout)) {
+      heads.push_back(parts.back().entry);
+      if (const std::uint64_t behind = index.size() - 1 - k; checker.owed() > behind)
+        return about({.code = Errc::truncated,
+                      .origin = Origin::file,
+                      .expect = Expect::at_least,
+                      .field = "layout.member_count",
+                      .what = "tensors behind the head (torn composite)",
+                      .expected = checker.owed(),
+                      .found = behind},
+                     index.entry(heads.back()), "its members can be read one by one");
+    }
+    if (auto whole = checker.complete(); !whole) return refuse(whole.error());
+    heads.resize(checker.depth());
+    if (!checker.open()) return parts;
+    const std::size_t next = index.by_offset(k + 1);  // there, since one is owed
+    auto described = describe(index.entry(next));
+    if (!described) return std::move(described).error();
+    parts.push_back({next, *std::move(described)});
+  }
+}
+
+Result<std::optional<std::uint32_t>> File::State::member_count(std::size_t i) const {
+  const auto none = std::optional<std::uint32_t>();
+  const Entry entry = index.entry(i);
+  const auto bytes = descriptor_bytes(entry);
+  if (!bytes) {
+    const Errc code = bytes.error().code;
+    if (code == Errc::system || code == Errc::out_of_memory) return bytes.error();
+    return none;
+  }
+  if ((*bytes)[layout_tag_offset] != static_cast<std::byte>(LayoutTag::composite)) return none;
+  const auto descriptor = decoded(entry, *bytes);
+  if (!descriptor) return none;
+  return std::optional(std::get<CompositeHead>(descriptor->layout).member_count);
 }
 
 File::File(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
@@ -222,7 +328,7 @@ Result<Descriptor> File::descriptor(std::size_t i) const {
   return contain(Origin::file, [&]() -> Result<Descriptor> {
     auto described = state_->describe(entry(i));
     if (!described) return std::move(described).error();
-    return std::move(described->first);
+    return std::move(described->descriptor);
   });
 }
 
@@ -233,33 +339,78 @@ Result<Bytes> File::descriptor_bytes(std::size_t i) const {
 
 Result<Tensor> File::tensor(std::size_t i) const {
   return contain(Origin::file, [&]() -> Result<Tensor> {
-    const State& state = *state_;
-    const Entry entry = state.index.entry(i);
-    auto described = state.describe(entry);
+    const Entry entry = state_->index.entry(i);
+    auto described = state_->describe(entry);
     if (!described) return std::move(described).error();
-    auto& [descriptor, placement] = *described;
-    const auto limit = state.options.max_tensor_bytes;
-    if (limit && entry.data_length > *limit)
-      return state.about({.code = Errc::limit_exceeded,
-                          .origin = Origin::file,
-                          .expect = Expect::at_most,
-                          .field = "max_tensor_bytes",
-                          .what = "bytes",
-                          .offset = entry.data_offset,
-                          .expected = *limit,
-                          .found = entry.data_length},
-                         entry);
-    std::vector<Buffer> buffers;
-    buffers.reserve(descriptor.buffers.size());
-    for (std::size_t k = 0; k < descriptor.buffers.size(); ++k) {
-      auto buffer = state.buffer(entry, placement.buffers[k], descriptor.buffers[k].byte_size);
-      if (!buffer) return std::move(buffer).error();
-      buffers.push_back(*std::move(buffer));
+    return state_->tensor(entry, *std::move(described));
+  });
+}
+
+Result<Buffer> File::raw_bytes(std::size_t i) const {
+  return contain(Origin::file, [&] {
+    const Entry entry = state_->index.entry(i);
+    return state_->buffer(entry, entry.data_offset, entry.data_length);
+  });
+}
+
+Result<Item> File::item(std::size_t i) const {
+  return contain(Origin::file, [&]() -> Result<Item> {
+    const State& state = *state_;
+    auto described = state.describe(entry(i));
+    if (!described) return std::move(described).error();
+    auto parts = state.composite(i, *std::move(described));
+    if (!parts) return std::move(parts).error();
+    ItemBuilder builder;
+    std::optional<Item> item;
+    for (State::Part& part : *parts) {
+      auto tensor = state.tensor(entry(part.entry), std::move(part.described));
+      if (!tensor) return std::move(tensor).error();
+      item = builder.add(*std::move(tensor));
     }
-    auto tensor = bind(std::move(descriptor), std::move(buffers),
-                       {.provenance = Provenance::outside, .memory_device = Device::cpu});
-    if (!tensor) return state.about(tensor.error(), entry);
-    return *std::move(tensor);
+    return *std::move(item);
+  });
+}
+
+Result<Item> File::item(std::string_view name) const {
+  return contain(Origin::file, [&]() -> Result<Item> {
+    if (const auto i = find(name)) return item(*i);
+    return state_->source.about({.code = Errc::not_found,
+                                 .origin = Origin::file,
+                                 .what = "this file has no tensor of this name"},
+                                name);
+  });
+}
+
+Result<std::vector<std::optional<std::size_t>>> File::owners() const {
+  using Owners = std::vector<std::optional<std::size_t>>;
+  return contain(Origin::file, [&]() -> Result<Owners> {
+    struct Head {
+      std::size_t entry;
+      std::uint32_t left;
+    };
+    const Index& index = state_->index;
+    Owners owners(index.size());
+    std::vector<Head> heads;
+    for (std::size_t k = 0; k < index.size(); ++k) {
+      const std::size_t i = index.by_offset(k);
+      if (!heads.empty()) owners[i] = heads.back().entry;
+      const auto members = state_->member_count(i);
+      if (!members) return members.error();
+      if (*members)
+        heads.push_back({i, **members});
+      else if (!heads.empty())
+        --heads.back().left;
+      while (!heads.empty() && heads.back().left == 0) {
+        heads.pop_back();
+        if (!heads.empty()) --heads.back().left;
+      }
+    }
+    if (!state_->options.permissive || heads.empty()) return owners;
+    std::vector<bool> torn(index.size());
+    for (const Head& head : heads) torn[head.entry] = true;
+    for (auto& owner : owners)
+      if (owner && torn[*owner]) owner.reset();
+    return owners;
   });
 }
 

@@ -12,6 +12,7 @@
 #include "checksums.hpp"
 #include "container.hpp"
 #include "hurray/io/crc32c.hpp"
+#include "items.hpp"
 #include "output.hpp"
 #include "patience.hpp"
 
@@ -20,14 +21,25 @@ namespace hurray::io {
 namespace {
 
 /// What one call of the operating system takes at the most while sums are made: they read the bytes
-/// just after the system copied them, while they are in the cache. Calls end at multiples of it in the
-/// file: the system then keeps the file in large pieces, which are quicker to map.
+/// just after the system copied them, while they are in the cache. Calls end at multiples of it in
+/// the file: the system then keeps the file in large pieces, which are quicker to map.
 constexpr std::size_t bytes_per_call = std::size_t{2} << 20;
 
 constexpr std::array<std::byte, 4 * min_data_alignment> zeros{};
 
 hurray::Error invalid(std::string_view field, std::string_view what) noexcept {
   return {.code = Errc::invalid_value, .origin = Origin::file, .field = field, .what = what};
+}
+
+hurray::Error unnamed() noexcept {
+  return invalid("member_names", "are one for each tensor below the head, or none");
+}
+
+hurray::Error taken_name() noexcept {
+  return {.code = Errc::duplicate,
+          .origin = Origin::file,
+          .field = "name",
+          .what = "another tensor of this file has this name"};
 }
 
 template <class... Parts>
@@ -42,6 +54,8 @@ Bytes encoded(const Parts&... run) {
 
 /// What is known of a tensor before its first byte is written.
 struct Plan {
+  std::string name;
+  std::span<const BufferSource> buffers;
   std::vector<std::byte> descriptor;
   Placement placement;
   std::uint64_t next = 0;  ///< Where the next part starts.
@@ -78,6 +92,7 @@ struct FileWriter::State {
   std::uint64_t position = 0;
   std::vector<Entry> entries;  ///< In the order of writing; their names are those of `names`.
   std::set<std::string, std::less<>> names;
+  CompositeChecker checker{{.writing = true}};
   Scratch scratch;
 
   std::array<std::span<const std::byte>, 64> parts;  ///< On their way out.
@@ -95,14 +110,25 @@ struct FileWriter::State {
   }
 
   Result<void> usable() const;
+  /// One more tensor after those that are written and `planned`.
   Result<Plan> plan(std::string_view name, const Descriptor& descriptor,
-                    std::span<const BufferSource> buffers) const;
+                    std::span<const BufferSource> buffers, std::span<const Plan> planned) const;
+  Error in_composite(const hurray::Error& error, const CompositeChecker& judge,
+                     std::string_view name) const {
+    Error result = inside(error, judge);
+    result.path = output.path();
+    result.tensor = name;
+    return result;
+  }
+  /// Takes the memory for the bookkeeping of all of `plans`, or nothing.
+  Result<void> prepare(std::span<const Plan> plans);
+  Result<void> put_planned(std::span<const Plan> plans);
 
   Result<void> flush();
   /// Bytes that are on their way until the next `flush`; `data` where they are of a data region.
   Result<void> put(std::span<const std::byte> bytes, bool data = false);
   Result<void> put_zeros_up_to(std::uint64_t end, bool data = false);
-  Result<void> put_tensor(const Plan& plan, std::span<const BufferSource> buffers);
+  Result<void> put_tensor(const Plan& plan);
   Result<void> put_end(std::span<const std::byte> kv, std::span<const std::byte> index,
                        const FileTrailer& trailer);
 
@@ -120,7 +146,8 @@ Result<void> FileWriter::State::usable() const {
 }
 
 Result<Plan> FileWriter::State::plan(std::string_view name, const Descriptor& descriptor,
-                                     std::span<const BufferSource> buffers) const {
+                                     std::span<const BufferSource> buffers,
+                                     std::span<const Plan> planned) const {
   if (auto open = usable(); !open) return open.error();
   if (name.empty() || name.size() > max_name_bytes)
     return about({.code = Errc::invalid_value,
@@ -130,20 +157,16 @@ Result<Plan> FileWriter::State::plan(std::string_view name, const Descriptor& de
                   .what = "1 to 65535 bytes of UTF-8",
                   .found = name.size()});
   if (!is_utf8(name)) return about(invalid("name", "must be valid UTF-8"), name);
-  if (names.contains(name))
-    return about({.code = Errc::duplicate,
-                  .origin = Origin::file,
-                  .field = "name",
-                  .what = "another tensor of this file has this name"},
-                 name);
-  if (options.tensor_count && entries.size() >= *options.tensor_count)
+  if (names.contains(name)) return about(taken_name(), name);
+  const std::size_t before = entries.size() + planned.size();
+  if (options.tensor_count && before >= *options.tensor_count)
     return about({.code = Errc::inconsistent,
                   .origin = Origin::file,
                   .expect = Expect::at_most,
                   .field = "tensor_count",
                   .what = "tensors, as announced",
                   .expected = *options.tensor_count,
-                  .found = entries.size() + 1},
+                  .found = before + 1},
                  name);
   if (buffers.size() != descriptor.buffers.size())
     return about({.code = Errc::inconsistent,
@@ -169,8 +192,11 @@ Result<Plan> FileWriter::State::plan(std::string_view name, const Descriptor& de
   auto bytes = encode(descriptor);
   if (!bytes) return about(bytes.error(), name);
   Plan plan;
+  plan.name = name;
+  plan.buffers = buffers;
   plan.descriptor = *std::move(bytes);
-  const std::uint64_t behind = position + plan.descriptor.size();
+  const std::uint64_t start_of_this = planned.empty() ? position : planned.back().next;
+  const std::uint64_t behind = start_of_this + plan.descriptor.size();
   const auto start =
       checked_align_up<std::uint64_t>(behind, buffers.empty() ? part_alignment : options.alignment);
   if (!start) return about(invalid("data_offset", "beyond the largest file"), name);
@@ -218,8 +244,8 @@ Result<void> FileWriter::State::put_zeros_up_to(std::uint64_t end, bool data) {
   return {};
 }
 
-Result<void> FileWriter::State::put_tensor(const Plan& plan,
-                                           std::span<const BufferSource> buffers) {
+Result<void> FileWriter::State::put_tensor(const Plan& plan) {
+  const auto buffers = plan.buffers;
   if (auto done = put(plan.descriptor); !done) return done;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (auto done = put_zeros_up_to(plan.placement.buffers[i], i != 0); !done) return done;
@@ -234,6 +260,46 @@ Result<void> FileWriter::State::put_tensor(const Plan& plan,
   if (auto done = put_zeros_up_to(plan.next); !done) return done;
   if (auto done = flush(); !done) return done;
   if (checksums) checksums->end();
+  return {};
+}
+
+Result<void> FileWriter::State::prepare(std::span<const Plan> plans) {
+  std::uint64_t data_bytes = 0;
+  for (const Plan& plan : plans) {
+    for (const BufferSource& buffer : plan.buffers)
+      if (auto ready = scratch.prepare(buffer); !ready) return about(ready.error(), plan.name);
+    data_bytes += plan.placement.data_length;  // below the largest file together
+  }
+  if (entries.capacity() - entries.size() < plans.size())
+    entries.reserve(std::max({std::size_t{16}, 2 * entries.size(), entries.size() + plans.size()}));
+  if (checksums) checksums->reserve(plans.size(), data_bytes);
+  std::size_t kept = 0;
+  try {
+    for (; kept < plans.size(); ++kept) {
+      if (names.emplace(plans[kept].name).second) continue;
+      for (std::size_t i = 0; i < kept; ++i) names.erase(plans[i].name);
+      return about(taken_name(), plans[kept].name);
+    }
+  } catch (const std::bad_alloc&) {
+    for (std::size_t i = 0; i < kept; ++i) names.erase(plans[i].name);
+    throw;
+  }
+  return {};
+}
+
+Result<void> FileWriter::State::put_planned(std::span<const Plan> plans) {
+  for (const Plan& plan : plans) {
+    if (checksums) checksums->begin(plan.descriptor, plan.placement.data_length);
+    entries.push_back({*names.find(plan.name), position,
+                       static_cast<std::uint32_t>(plan.descriptor.size()),
+                       plan.placement.data_offset, plan.placement.data_length});
+    auto written = settle(put_tensor(plan));
+    if (!written) {
+      Error error = std::move(written).error();
+      error.tensor = plan.name;
+      return error;
+    }
+  }
   return {};
 }
 
@@ -288,8 +354,9 @@ Result<FileWriter> FileWriter::start(const WriteOptions& options, std::string_vi
 }
 
 Result<FileWriter> FileWriter::create(std::string path, const WriteOptions& options) {
-  return start(options, path,
-               [&] { return Output::create(path, Origin::file, options.expected_bytes, options.interrupted); });
+  return start(options, path, [&] {
+    return Output::create(path, Origin::file, options.expected_bytes, options.interrupted);
+  });
 }
 
 Result<FileWriter> FileWriter::over(int descriptor, const WriteOptions& options) {
@@ -299,8 +366,10 @@ Result<FileWriter> FileWriter::over(int descriptor, const WriteOptions& options)
 Result<void> FileWriter::check(std::string_view name, const Descriptor& descriptor,
                                std::span<const BufferSource> buffers) const {
   return contain(Origin::file, [&]() -> Result<void> {
-    auto plan = state_->plan(name, descriptor, buffers);
-    if (!plan) return std::move(plan).error();
+    const auto plan = state_->plan(name, descriptor, buffers, {});
+    if (!plan) return plan.error();
+    if (auto fits = state_->checker.check(descriptor); !fits)
+      return state_->in_composite(fits.error(), state_->checker, name);
     return {};
   });
 }
@@ -309,29 +378,54 @@ Result<void> FileWriter::write(std::string_view name, const Descriptor& descript
                                std::span<const BufferSource> buffers) {
   return contain(Origin::file, [&]() -> Result<void> {
     State& state = *state_;
-    auto plan = state.plan(name, descriptor, buffers);
-    if (!plan) return std::move(plan).error();
-
-    // Whatever takes memory comes before the first byte.
-    for (const BufferSource& buffer : buffers)
-      if (auto ready = state.scratch.prepare(buffer); !ready)
-        return state.about(ready.error(), name);
-    if (state.entries.size() == state.entries.capacity())
-      state.entries.reserve(std::max<std::size_t>(16, 2 * state.entries.size()));
-    if (state.checksums) state.checksums->reserve(plan->placement.data_length);
-    const auto kept = state.names.emplace(name).first;
-    if (state.checksums) state.checksums->begin(plan->descriptor, plan->placement.data_length);
-    state.entries.push_back({*kept, state.position,
-                             static_cast<std::uint32_t>(plan->descriptor.size()),
-                             plan->placement.data_offset, plan->placement.data_length});
-
-    auto written = state.settle(state.put_tensor(*plan, buffers));
-    if (!written) {
-      Error error = std::move(written).error();
-      error.tensor = name;
-      return error;
+    const auto plan = state.plan(name, descriptor, buffers, {});
+    if (!plan) return plan.error();
+    // Whatever takes memory or may be refused comes before the first byte.
+    if (auto ready = state.prepare({&*plan, 1}); !ready) return ready;
+    if (auto fits = state.checker.add(descriptor); !fits) {
+      state.names.erase(plan->name);
+      return state.in_composite(fits.error(), state.checker, name);
     }
-    return {};
+    return state.put_planned({&*plan, 1});
+  });
+}
+
+Result<void> FileWriter::write_item(std::string_view name, const Item& item,
+                                    std::span<const std::string> member_names) {
+  return contain(Origin::file, [&]() -> Result<void> {
+    State& state = *state_;
+    CompositeChecker trial = state.checker;
+    std::vector<std::vector<BufferSource>> buffers;
+    std::vector<Plan> plans;
+    Result<void> valid;
+    const auto add = [&](const Item& part, std::span<const std::size_t> path) -> Result<void> {
+      std::string own(name);
+      if (!path.empty() && !member_names.empty()) {
+        if (plans.size() > member_names.size()) return state.about(unnamed(), name);
+        own = member_names[plans.size() - 1];
+      } else {
+        for (const std::size_t i : path) own += "." + std::to_string(i);
+      }
+      if (auto fits = trial.add(part, path); !fits)
+        return state.in_composite(fits.error(), trial, own);
+      auto sources = sources_of(part.tensor);
+      if (!sources) return state.about(sources.error(), own);
+      buffers.push_back(*std::move(sources));
+      auto plan = state.plan(own, part.tensor.wire_descriptor(), buffers.back(), plans);
+      if (!plan) return std::move(plan).error();
+      plans.push_back(*std::move(plan));
+      return {};
+    };
+    for_each_item(item, [&](const Item& part, std::span<const std::size_t> path) {
+      valid = add(part, path);
+      return valid.has_value();
+    });
+    if (!valid) return valid;
+    if (!member_names.empty() && member_names.size() != plans.size() - 1)
+      return state.about(unnamed(), name);
+    if (auto ready = state.prepare(plans); !ready) return ready;
+    state.checker = std::move(trial);
+    return state.put_planned(plans);
   });
 }
 
@@ -339,6 +433,11 @@ Result<void> FileWriter::finish(const KeyValues& kv) {
   return contain(Origin::file, [&]() -> Result<void> {
     State& state = *state_;
     if (auto open = state.usable(); !open) return open;
+    if (state.checker.open()) {
+      Error error = unfinished(state.checker, Origin::file);
+      error.path = state.output.path();
+      return error;
+    }
     const auto& options = state.options;
     if (options.tensor_count && *options.tensor_count != state.entries.size())
       return state.about({.code = Errc::inconsistent,

@@ -219,6 +219,8 @@ class Index::Parser {
           guilty_ = index_.name(spans[i].entry);
           return overlap(spans[i - 1], spans[i]);
         }
+      index_.by_offset_.reserve(spans.size());
+      for (const Span& span : spans) index_.by_offset_.push_back(span.entry);
     }
     if (index_.size() != 0 && lowest_ != header_.first_descriptor_offset)
       return hurray::Error{.code = Errc::inconsistent,
@@ -308,6 +310,14 @@ Entry Index::entry(std::size_t i) const noexcept {
   Entry entry;
   fields(entry, io, i, header_);
   return entry;
+}
+
+std::size_t Index::place(std::size_t i) const noexcept {
+  if (by_offset_.empty()) return i;
+  const auto found =
+      std::ranges::lower_bound(by_offset_, entry(i).descriptor_offset, {},
+                               [&](std::uint32_t other) { return entry(other).descriptor_offset; });
+  return static_cast<std::size_t>(found - by_offset_.begin());
 }
 
 std::optional<std::size_t> Index::find(std::string_view wanted) const noexcept {

@@ -24,6 +24,11 @@ class Index {
   std::string_view name(std::size_t i) const noexcept;
   Entry entry(std::size_t i) const noexcept;
   std::optional<std::size_t> find(std::string_view name) const noexcept;
+  /// The entry that is number `k` by `descriptor_offset`, and the reverse.
+  std::size_t by_offset(std::size_t k) const noexcept {
+    return by_offset_.empty() ? k : by_offset_[k];
+  }
+  std::size_t place(std::size_t i) const noexcept;
 
  private:
   class Parser;
@@ -37,6 +42,8 @@ class Index {
   bool ascending_ = true;
   /// The low half of a name's hash, then its entry; sorted by hash, then name.
   std::vector<std::uint64_t> by_name_;
+  /// Empty where the entries lie in the file as they do in the index.
+  std::vector<std::uint32_t> by_offset_;
 };
 
 }  // namespace hurray::io

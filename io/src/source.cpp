@@ -26,8 +26,7 @@ hurray::Error over_limit(std::string_view option, std::uint64_t limit,
 
 /// All that comes out of `input`, at most `limit` bytes, and how much that is.
 Result<std::pair<system::Handle, std::uint64_t>> spool(const system::Handle& input,
-                                                       const std::string& path,
-                                                       std::uint64_t limit,
+                                                       const std::string& path, std::uint64_t limit,
                                                        const system::Interrupted& interrupted) {
   const auto failed = [&](const system::Failure& failure) {
     return system::to_error(failure, Origin::file, path);

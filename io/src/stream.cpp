@@ -4,11 +4,15 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <deque>
+#include <new>
 #include <string_view>
 #include <utility>
 
 #include "buffer_source.hpp"
 #include "growing.hpp"
+#include "hurray/checked.hpp"
+#include "items.hpp"
 #include "output.hpp"
 #include "patience.hpp"
 #include "system.hpp"
@@ -104,12 +108,30 @@ struct StreamReader::State {
         path(std::move(source_path)),
         options(read_options),
         cross_machine(read_options.cross_machine.value_or(between_machines)),
+        checker({.max_depth = read_options.max_composite_depth,
+                 .max_members = read_options.max_item_members,
+                 .permissive = read_options.permissive}),
         patience(read_options.interrupted),
         question(patience.question()) {}
 
   void close() noexcept {
     exhausted = true;
     source = Source();
+  }
+
+  /// Where the descriptor is, for errors that count from its start.
+  Error placed(Error error) const {
+    error.detail = "this descriptor begins at byte " + std::to_string(frame) + " of the stream";
+    return error;
+  }
+
+  /// What the rules of composites say against the frame being read.
+  Error in_composite(hurray::Error error) const {
+    if (error.code == Errc::limit_exceeded) error = at(frame, error);
+    Error result = placed(error);
+    if (const std::string where = checker.where(); !where.empty())
+      result.detail += ", inside " + where;
+    return result;
   }
 
   /// Fills `into`; fewer bytes only where the input ends.
@@ -184,10 +206,16 @@ struct StreamReader::State {
         return truncated("descriptor_length", **length, have + *count);
     }
     auto descriptor = decode(encoded, {.max_descriptor_bytes = options.max_descriptor_bytes,
-                                       .private_memory_classes = options.private_memory_classes});
-    if (!descriptor) {
-      Error error = std::move(descriptor).error();
-      error.detail = "this descriptor begins at byte " + std::to_string(frame) + " of the stream";
+                                       .permissive = options.permissive,
+                                       .agreed = options.agreed});
+    if (!descriptor) return placed(std::move(descriptor).error());
+    if (const auto* unknown = std::get_if<UnknownLayout>(&descriptor->layout)) {
+      Error error = placed(hurray::Error{.code = Errc::invalid_tag,
+                                         .expect = Expect::as_said,
+                                         .field = "layout_tag",
+                                         .what = "a known layout, whose buffers can be found",
+                                         .found = static_cast<std::uint8_t>(unknown->tag)});
+      error.detail += "; a stream cannot be read past it";
       return error;
     }
     if (cross_machine)
@@ -238,6 +266,13 @@ struct StreamReader::State {
     auto descriptor = read_descriptor();
     if (!descriptor) return std::move(descriptor).error();
     if (!*descriptor) {
+      if (checker.open()) {
+        Error error(at(arrived, checker.torn()));
+        if (const std::string where = checker.where(); !where.empty())
+          error.detail = "inside " + where;
+        if (!options.permissive) return error;
+        torn = std::move(error);
+      }
       if (options.expected_items && items < *options.expected_items)
         return at(arrived, {.code = Errc::truncated,
                             .expect = Expect::exactly,
@@ -247,6 +282,7 @@ struct StreamReader::State {
                             .found = items});
       return std::optional<Tensor>();
     }
+    if (auto fits = checker.arrive(**descriptor); !fits) return in_composite(fits.error());
     std::vector<Buffer> buffers;
     buffers.reserve((*descriptor)->buffers.size());
     for (std::size_t i = 0; i < (*descriptor)->buffers.size(); ++i) {
@@ -254,12 +290,47 @@ struct StreamReader::State {
       if (!buffer) return std::move(buffer).error();
       buffers.push_back(*std::move(buffer));
     }
-    auto tensor =
-        bind(**std::move(descriptor), std::move(buffers), {Provenance::outside, Device::cpu});
+    auto tensor = bind(**std::move(descriptor), std::move(buffers),
+                       {.provenance = Provenance::outside, .permissive = options.permissive});
     if (!tensor) return std::move(tensor).error();
+    if (auto whole = checker.complete(); !whole) return in_composite(whole.error());
     frame = arrived;
-    ++items;
+    if (!checker.open()) ++items;
     return std::optional(*std::move(tensor));
+  }
+
+  Result<std::optional<Item>> read_item() {
+    ItemBuilder builder;
+    for (;;) {
+      auto tensor = read_frame();
+      if (!tensor) return std::move(tensor).error();
+      if (!*tensor) break;
+      if (auto item = builder.add(**std::move(tensor))) return item;
+    }
+    for (Item& head : builder.waiting())
+      for (Item& member : head.members) left_over.push_back(std::move(member));
+    return std::optional<Item>();
+  }
+
+  std::optional<Item> next_left_over() noexcept {
+    if (left_over.empty()) return std::nullopt;
+    std::optional<Item> item(std::move(left_over.front()));
+    left_over.pop_front();
+    return item;
+  }
+
+  /// What `read` returns, and the end of reading where it returns nothing.
+  template <class Read>
+  auto end_with(Read read) {
+    auto result = contain(Origin::stream, [&] {
+      auto done = read();
+      if (done) return done;
+      Error error = std::move(done).error();
+      error.path = path;
+      return decltype(done)(std::move(error));
+    });
+    if (!result || !*result) close();
+    return result;
   }
 
   Source source;
@@ -269,7 +340,10 @@ struct StreamReader::State {
   bool exhausted = false;
   std::uint64_t arrived = 0;  ///< Bytes read.
   std::uint64_t frame = 0;    ///< Where the frame being read begins.
-  std::uint64_t items = 0;    ///< Tensors handed out.
+  std::uint64_t items = 0;    ///< Complete items.
+  CompositeChecker checker;
+  std::deque<Item> left_over;  ///< Complete members of a torn composite.
+  std::optional<Error> torn;
   Patience patience;
   system::Interrupted question;
 };
@@ -318,20 +392,24 @@ Result<StreamReader> StreamReader::over(ReadFunction read, const StreamReadOptio
 
 Result<std::optional<Tensor>> StreamReader::next() {
   if (state_->exhausted) return std::optional<Tensor>();
-  auto item = contain(Origin::stream, [&]() -> Result<std::optional<Tensor>> {
-    auto frame = state_->read_frame();
-    if (frame) return frame;
-    Error error = std::move(frame).error();
-    error.path = state_->path;
-    return error;
-  });
-  if (!item || !*item) state_->close();
+  return state_->end_with([&] { return state_->read_frame(); });
+}
+
+Result<std::optional<Item>> StreamReader::next_item() {
+  if (state_->exhausted) return state_->next_left_over();
+  auto item = state_->end_with([&] { return state_->read_item(); });
+  if (item && !*item) return state_->next_left_over();
   return item;
 }
 
+const std::optional<Error>& StreamReader::torn() const noexcept { return state_->torn; }
+
 std::uint64_t StreamReader::position() const noexcept { return state_->frame; }
 
-void StreamReader::close() noexcept { state_->close(); }
+void StreamReader::close() noexcept {
+  state_->close();
+  state_->left_over.clear();
+}
 
 // ------------------------------------------------------------------------------------------
 // writing
@@ -376,17 +454,36 @@ struct StreamWriter::State {
     return {};
   }
 
-  /// Makes all of the frame's memory certain, so that a failure leaves nothing half-written.
-  Result<void> prepare(std::size_t descriptor_bytes, std::span<const BufferSource> buffers) {
+  struct Frame {
+    Bytes descriptor;
+    std::span<const BufferSource> buffers;
+  };
+
+  Result<Frame> frame(const Descriptor& descriptor, std::span<const BufferSource> buffers) const {
+    if (auto valid = check(descriptor, buffers); !valid) return valid.error();
+    auto encoded = encode(descriptor);
+    if (!encoded) return encoded.error();
+    return Frame{*std::move(encoded), buffers};
+  }
+
+  /// Makes all of the frames' memory certain, so that a failure leaves nothing half-written.
+  Result<void> prepare(std::span<const Frame> frames) {
     parts.clear();
-    parts.reserve(1 + buffers.size());
-    std::uint64_t end = size + descriptor_bytes;
-    for (const BufferSource& buffer : buffers) {
-      if (auto ready = scratch.prepare(buffer); !ready) return ready.error();
-      end += buffer.size();  // a valid table's sum leaves room below 2^64
+    std::size_t count = 0;
+    auto end = std::optional(size);
+    for (const Frame& frame : frames) {
+      count += 1 + frame.buffers.size();
+      end = end ? checked_add<std::uint64_t>(*end, frame.descriptor.size()) : end;
+      for (const BufferSource& buffer : frame.buffers) {
+        if (auto ready = scratch.prepare(buffer); !ready) return ready.error();
+        end = end ? checked_add(*end, buffer.size()) : end;
+      }
     }
-    if (output || function || end <= memory.capacity()) return {};
-    return memory.grow(std::max(end, 2 * memory.capacity()), size);
+    parts.reserve(count);
+    if (output || function) return {};
+    if (!end) throw std::bad_alloc();
+    if (*end <= memory.capacity()) return {};
+    return memory.grow(std::max(*end, 2 * memory.capacity()), size);
   }
 
   Result<void> put(std::span<const std::byte> part, bool at_once) {
@@ -412,28 +509,60 @@ struct StreamWriter::State {
     return {};
   }
 
-  Result<void> write(const Descriptor& descriptor, std::span<const BufferSource> buffers) {
-    if (auto open = usable(); !open) return open;
-    if (auto valid = check(descriptor, buffers); !valid) return valid;
-    const auto encoded = encode(descriptor);
-    if (!encoded) return encoded.error();
-    if (auto ready = prepare(encoded->size(), buffers); !ready) return ready;
-
-    phase = Phase::failed;  // unless all of the frame gets out
-    if (auto written = put(*encoded, false); !written) return written;
-    for (const BufferSource& buffer : buffers) {
-      auto written = scratch.for_each_piece(
-          buffer, [&](std::span<const std::byte> piece) { return put(piece, buffer.converted()); });
-      if (!written) return written;
+  Result<void> put(std::span<const Frame> frames) {
+    phase = Phase::failed;  // unless all of it gets out
+    for (const Frame& frame : frames) {
+      if (auto written = put(frame.descriptor, false); !written) return written;
+      for (const BufferSource& buffer : frame.buffers) {
+        auto written = scratch.for_each_piece(buffer, [&](std::span<const std::byte> piece) {
+          return put(piece, buffer.converted());
+        });
+        if (!written) return written;
+      }
     }
     if (auto written = flush(); !written) return written;
     phase = Phase::open;
     return {};
   }
 
+  Result<void> write(const Descriptor& descriptor, std::span<const BufferSource> buffers) {
+    if (auto open = usable(); !open) return open;
+    const auto encoded = frame(descriptor, buffers);
+    if (!encoded) return encoded.error();
+    if (auto ready = prepare({&*encoded, 1}); !ready) return ready;
+    if (auto fits = checker.add(descriptor); !fits) return inside(fits.error(), checker);
+    return put({&*encoded, 1});
+  }
+
+  Result<void> write_item(const Item& item) {
+    if (auto open = usable(); !open) return open;
+    CompositeChecker trial = checker;
+    std::vector<std::vector<BufferSource>> buffers;
+    std::vector<Frame> frames;
+    Result<void> valid;
+    for_each_item(item, [&](const Item& part, std::span<const std::size_t> path) {
+      valid = [&]() -> Result<void> {
+        if (auto fits = trial.add(part, path); !fits) return inside(fits.error(), trial);
+        auto sources = sources_of(part.tensor);
+        if (!sources) return sources.error();
+        buffers.push_back(*std::move(sources));
+        auto encoded = frame(part.tensor.wire_descriptor(), buffers.back());
+        if (!encoded) return encoded.error();
+        frames.push_back(*std::move(encoded));
+        return {};
+      }();
+      return valid.has_value();
+    });
+    if (!valid) return valid;
+    if (auto ready = prepare(frames); !ready) return ready;
+    checker = std::move(trial);
+    return put(frames);
+  }
+
   Result<void> finish() {
     if (phase == Phase::finished) return {};
     if (auto open = usable(); !open) return open;
+    if (checker.open()) return unfinished(checker, Origin::stream);
     phase = Phase::failed;
     if (output)
       if (auto committed = output->commit(sync); !committed) return committed;
@@ -448,6 +577,7 @@ struct StreamWriter::State {
   bool cross_machine;
   bool sync;
   Phase phase = Phase::open;
+  CompositeChecker checker{{.writing = true}};
   std::vector<std::span<const std::byte>> parts;
   Scratch scratch;
   Patience patience;
@@ -492,6 +622,12 @@ Result<StreamWriter> StreamWriter::in_memory(const StreamWriteOptions& options) 
 Result<void> StreamWriter::write(const Descriptor& descriptor,
                                  std::span<const BufferSource> buffers) {
   auto written = contain(Origin::stream, [&] { return state_->write(descriptor, buffers); });
+  if (state_->phase == State::Phase::failed) state_->output.reset();
+  return written;
+}
+
+Result<void> StreamWriter::write_item(const Item& item) {
+  auto written = contain(Origin::stream, [&] { return state_->write_item(item); });
   if (state_->phase == State::Phase::failed) state_->output.reset();
   return written;
 }

@@ -38,7 +38,7 @@ TEST(Checksums, ChunksGrowWithTheFile) {
     std::vector<Bytes> data;
     for (const std::size_t size : sizes) {
       data.push_back(pattern(size, static_cast<std::uint32_t>(size)));
-      sums.reserve(size);
+      sums.reserve(1, size);
       sums.begin(descriptor, size);
       for (auto left = std::span<const std::byte>(data.back()); !left.empty();) {
         const auto part = left.first(std::min<std::size_t>(left.size(), 700'000));

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "file_support.hpp"
+#include "hurray/materialize.hpp"
 
 namespace hurray::io {
 namespace {
@@ -88,7 +89,7 @@ TEST_P(InEveryMode, TensorsOutliveTheFile) {
   EXPECT_EQ(kept->buffer(0).bytes()[4999], static_cast<std::byte>(5000 % 256));
 }
 
-TEST_P(InEveryMode, SparseIsDescribedAndEmptyIsRead) {
+TEST_P(InEveryMode, SparseAndEmptyTensorsAreRead) {
   const TemporaryFolder folder;
   const std::string path = folder / "a.hrry";
   auto writer = create(path, plain());
@@ -103,9 +104,12 @@ TEST_P(InEveryMode, SparseIsDescribedAndEmptyIsRead) {
 
   const File file = open(path, GetParam().tag);
   EXPECT_EQ(std::get<Csr>(file.descriptor(0)->layout).nnz, 3u);
-  const Error csr = error_of(file.tensor(0));
-  EXPECT_EQ(csr.code, Errc::unsupported);
-  EXPECT_EQ(csr.tensor, "sp");
+  const auto csr = file.tensor(0);
+  ASSERT_EQ(failure(csr), "");
+  ASSERT_EQ(csr->buffers().size(), 3u);
+  EXPECT_EQ(copy(csr->buffer(0)), elements<float>({.5f, 2, -1}));
+  EXPECT_EQ(copy(csr->buffer(1)), elements<std::uint64_t>({1, 0, 3}));
+  EXPECT_EQ(copy(csr->buffer(2)), elements<std::uint64_t>({0, 1, 3}));
   const auto none = file.tensor(1);
   ASSERT_EQ(failure(none), "");
   EXPECT_EQ(none->buffer(0).size(), 0u);
@@ -238,8 +242,8 @@ TEST(File, SparseFileOfFourTimesTheMemory) {
   EXPECT_EQ(error.tensor, "t");
 }
 
-/// The second vector (04-file.md section 14) with its composite, which is told and not read yet.
-TEST(File, CompositeHeadIsNamedAndTheRestIsRead) {
+/// The second vector (04-file.md section 14), whose index order is not the order in the file.
+TEST(File, TheSecondVectorWithItsComposite) {
   const TemporaryFolder folder;
   WriteOptions options = plain();
   options.sorted_index = true;
@@ -301,20 +305,27 @@ TEST(File, CompositeHeadIsNamedAndTheRestIsRead) {
 
   const File opened = open(folder / "a.hrry");
   ASSERT_EQ(opened.size(), 5u);
-  const Error error = error_of(opened.tensor(*opened.find("grid")));
-  EXPECT_EQ(error.code, Errc::unsupported);
-  EXPECT_EQ(error.tensor, "grid");
-  EXPECT_EQ(error.field, "layout_tag");
-  EXPECT_TRUE(to_string(error).starts_with(opened.path() + ": tensor \"grid\": layout_tag: "))
-      << to_string(error);
-  EXPECT_EQ(error_of(opened.descriptor(*opened.find("grid"))).code, Errc::unsupported);
-  EXPECT_EQ(opened.descriptor_bytes(*opened.find("grid"))->size(), 53u);
-  const auto member = opened.tensor(*opened.find("grid.1"));
-  ASSERT_EQ(failure(member), "");
-  EXPECT_EQ(copy(member->buffer(0)), hex("03 04 05 06"));
-  EXPECT_EQ(member->descriptor().shard()->shard_offset()[1], 1u);
-  EXPECT_EQ(failure(opened.descriptor(*opened.find("sp"))), "");
-  EXPECT_EQ(failure(opened.tensor(*opened.find("none"))), "");
+  const auto item = opened.item("grid");
+  ASSERT_EQ(failure(item), "");
+  EXPECT_EQ(item->tensor.descriptor().shape, (Shape{2, 3}));
+  EXPECT_TRUE(item->tensor.buffers().empty());
+  ASSERT_EQ(item->members.size(), 2u);
+  EXPECT_EQ(copy(item->members[0].tensor.buffer(0)), hex("01 02"));
+  EXPECT_EQ(copy(item->members[1].tensor.buffer(0)), hex("03 04 05 06"));
+  const auto whole = materialize(*item);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(copy(whole->buffer(0)), hex("01 03 04 02 05 06"));
+
+  // In index order: grid, grid.0, grid.1, none, sp.
+  const auto owners = opened.owners();
+  ASSERT_EQ(failure(owners), "");
+  EXPECT_EQ(*owners, (std::vector<std::optional<std::size_t>>{{}, 0, 0, {}, {}}));
+  EXPECT_EQ(copy(opened.tensor(*opened.find("grid.1"))->buffer(0)), hex("03 04 05 06"));
+  const auto head = opened.tensor(*opened.find("grid"));
+  ASSERT_EQ(failure(head), "");
+  EXPECT_TRUE(head->buffers().empty());
+  EXPECT_EQ(failure(opened.item("none")), "");
+  EXPECT_EQ(error_of(opened.item("gone")).code, Errc::not_found);
 }
 
 TEST(File, KeyValuesAlone) {

@@ -369,15 +369,6 @@ TEST(Stream, ADescriptorThatDoesNotDecodeIsSaidWithItsPlace) {
   EXPECT_EQ(error.detail, "this descriptor begins at byte 57 of the stream");
 }
 
-TEST(Stream, WhatIsValidButNotBuiltYetEndsTheStreamAsUnsupported) {
-  const Bytes head =
-      hex("48 52 52 59 01 00 2D 00 00 00 00 00 00 00 03 0B 01 00 00 00 02 00 00 00 00 00 00 00"
-          "00 00 00 00 00 00 00 00  03 00 00 00 01 00 00 00  00");
-  const Error error = first_error(reader_over(worked + head));
-  EXPECT_EQ(error.code, Errc::unsupported);
-  EXPECT_EQ(error.detail, "this descriptor begins at byte 110 of the stream");
-}
-
 TEST(Stream, ANewerMinorVersionIsReadPastWhatItAdds) {
   Bytes bytes = worked;
   bytes[5] = std::byte{7};

@@ -123,10 +123,18 @@ nb::object wrap_tensor(Result<hurray::Tensor>&& tensor, nb::object device = {});
 /// The tensor behind a `hurray.Tensor`, or null for any other object. Borrowed.
 const PyTensor* unwrap_tensor(nb::handle object) noexcept;
 
+/// Why this module cannot make a `hurray.Tensor` of the descriptor yet: it has classes for the
+/// layouts with strides, and none for the others, quantization, private types and composites. An
+/// error of the kind `unsupported`; none where it can.
+std::optional<hurray::Error> lacks_class(const hurray::Descriptor& descriptor) noexcept;
+
+/// Whether the layout's elements are at sums of index times stride.
+bool has_strides(const hurray::Layout& layout) noexcept;
+
 /// A row-major tensor over `buffer` that declares `device` (default: the constant for the CPU).
 nb::object new_tensor(DType dtype, Shape shape, Buffer buffer, nb::object device = {});
 
-/// The device that a buffer table declares; the CPU where there are no buffers.
+/// The device that a buffer table declares. Precondition: it has a row.
 PyDevice declared_device(const hurray::Descriptor& descriptor) noexcept;
 
 // ---- descriptor.cpp, layout.cpp, sections.cpp
@@ -135,7 +143,7 @@ PyDevice declared_device(const hurray::Descriptor& descriptor) noexcept;
 /// `hurray.Descriptor`.
 struct PyDescriptor {
   hurray::Descriptor value;
-  nb::object device;  ///< hurray.Device
+  nb::object device;  ///< hurray.Device; None where there are no buffers (Y15)
 };
 nb::object wrap_descriptor(hurray::Descriptor descriptor, nb::object device = {});
 

@@ -6,10 +6,8 @@
 namespace hurray::python {
 namespace {
 
-const PyDevice& device_of(const PyDescriptor& self) { return *nb::inst_ptr<PyDevice>(self.device); }
-
 bool equal(const PyDescriptor& a, const PyDescriptor& b) {
-  return a.value == b.value && device_of(a) == device_of(b);
+  return a.value == b.value && a.device.equal(b.device);
 }
 
 PyObject* compare(PyObject* self, PyObject* other, int operation) {
@@ -31,7 +29,7 @@ const PyType_Slot slots[] = {{Py_tp_richcompare, reinterpret_cast<void*>(compare
 
 nb::object decode(nb::handle data) {
   const BytesView view(data, "data");
-  auto decoded = hurray::decode(view.bytes(), {.private_memory_classes = true});
+  auto decoded = hurray::decode(view.bytes(), {.agreed = {.all = true}});
   if (!decoded) fail_coding("decode", decoded.error());
   return wrap_descriptor(*std::move(decoded));
 }
@@ -53,6 +51,35 @@ std::string descriptor_text(const PyDescriptor& self) {
          ", shape=" + nb::repr(wrap_shape(self.value.shape)).c_str() + ", layout='" +
          std::string(name(self.value.layout)) +
          "', buffers=" + std::to_string(self.value.buffers.size()) + ")";
+}
+
+/// None where there is no such section; it has no class yet.
+template <class T>
+nb::object no_class(const T* section, const char* what) {
+  if (section == nullptr) return nb::none();
+  fail(Exc::unsupported, std::string("this release has no class for ") + what +
+                             "; the descriptor's encode() has its bytes");
+}
+nb::object quantization(const PyDescriptor& self) {
+  return no_class(self.value.quantization(), "quantization");
+}
+nb::object extension_type(const PyDescriptor& self) {
+  return no_class(self.value.extension_type(), "extension types");
+}
+
+/// `UnsupportedError` where sections differ that have no class to show how.
+void require_equal_sections(const Descriptor& mine, const Descriptor& theirs) {
+  const auto same = [](const auto* a, const auto* b) {
+    return a == nullptr || b == nullptr ? a == b : *a == *b;
+  };
+  const auto require = [](bool holds, const char* what) {
+    if (!holds)
+      fail(Exc::unsupported, std::string("the two differ in their ") + what +
+                                 ", which this release has no class to show");
+  };
+  require(same(mine.quantization(), theirs.quantization()), "quantization");
+  require(same(mine.extension_type(), theirs.extension_type()), "extension type");
+  require(same(mine.member_role(), theirs.member_role()), "role in a composite");
 }
 
 /// The fields that two descriptors can differ in, in wire order; buffers one by one.
@@ -85,6 +112,8 @@ nb::tuple differences(nb::handle self, nb::handle other, nb::handle ignore) {
   };
   for (const char* field : plain)
     if (counts(field)) note(field, self.attr(field), other.attr(field));
+  require_equal_sections(nb::inst_ptr<PyDescriptor>(self)->value,
+                         nb::inst_ptr<PyDescriptor>(other)->value);
   const nb::object mine = self.attr("buffer_handles");
   const nb::object theirs = other.attr("buffer_handles");
   const std::size_t both = std::min(nb::len(mine), nb::len(theirs));
@@ -126,12 +155,12 @@ nb::object wrap_shard(const Descriptor& descriptor) {
 }
 
 PyDevice declared_device(const Descriptor& descriptor) noexcept {
-  if (descriptor.buffers.empty()) return {};
   return {.kind = descriptor.buffers[0].device, .memory_class = descriptor.buffers[0].memory_class};
 }
 
 nb::object wrap_descriptor(Descriptor descriptor, nb::object device) {
-  if (!device.is_valid()) device = device_object(declared_device(descriptor));
+  if (!device.is_valid())
+    device = descriptor.buffers.empty() ? nb::none() : device_object(declared_device(descriptor));
   return nb::cast(PyDescriptor{std::move(descriptor), std::move(device)});
 }
 
@@ -145,11 +174,10 @@ void bind_descriptor(nb::module_& m) {
                            "memory. Made by `t.descriptor`\n"
                            "and `Descriptor.decode` only.")
       .def_static(
-          "decode", &decode, "data"_a,
-          nb::sig("def decode(data: typing.Any) -> Descriptor"),
+          "decode", &decode, "data"_a, nb::sig("def decode(data: typing.Any) -> Descriptor"),
           "The descriptor that the bytes begin with; bytes after it are ignored. Raises\n"
           "`InvalidDescriptorError` naming the field, its offset, what was expected and found,\n"
-          "and `UnsupportedError` for what is valid and not built yet.")
+          "found. Private layouts, types, schemes and memory classes are shown, not understood.")
       .def("encode", &encode,
            "The descriptor's bytes. Raises `InvalidDescriptorError` for the first rule\n"
            "that it breaks.")
@@ -189,18 +217,20 @@ void bind_descriptor(nb::module_& m) {
           "Number of buffers.")
       .def_prop_ro(
           "device", [](const PyDescriptor& self) { return self.device; },
-          nb::sig("def device(self) -> Device"), "The declared placement of all buffers.")
+          nb::sig("def device(self) -> Device | None"),
+          "The declared placement of all buffers; `None` for the head of a composite, which has "
+          "none.")
       .def_prop_ro(
           "statistics", [](const PyDescriptor& self) { return wrap_statistics(self.value); },
           nb::sig("def statistics(self) -> Statistics | None"), "Statistics, where there are any.")
       .def_prop_ro(
-          "quantization", [](const PyDescriptor&) { return nb::none(); },
-          nb::sig("def quantization(self) -> None"),
-          "None: no descriptor of this release is quantized.")
+          "quantization", &quantization, nb::sig("def quantization(self) -> None"),
+          "`None` where the tensor is not quantized. Raises `UnsupportedError` where it is: this\n"
+          "release has no class to show it.")
       .def_prop_ro(
-          "extension_type", [](const PyDescriptor&) { return nb::none(); },
-          nb::sig("def extension_type(self) -> None"),
-          "None: no descriptor of this release has a private element type.")
+          "extension_type", &extension_type, nb::sig("def extension_type(self) -> None"),
+          "`None` unless the element type is private. Raises `UnsupportedError` where it is: this\n"
+          "release has no class to show it.")
       .def_prop_ro(
           "shard", [](const PyDescriptor& self) { return wrap_shard(self.value); },
           nb::sig("def shard(self) -> Shard | None"),

@@ -183,8 +183,8 @@ void require_elements(const PyTensor& t, Way way) {
   if (t.tensor.memory_device() != Device::cpu && way != Way::dlpack)
     refuse(way, "the memory is that of device " + tag_name(t.tensor.memory_device()) +
                     ", and this needs memory of the CPU");
-  if (!is_dense(d.layout))
-    refuse(way, "a " + std::string(name(d.layout)) + " tensor is not one dense array of elements");
+  if (!has_strides(d.layout))
+    refuse(way, "a " + std::string(name(d.layout)) + " tensor is not one array with strides");
   if (d.shape.is_dynamic())
     refuse(way, "the shape has a dynamic dimension, so the elements cannot be addressed");
   if (info(d.dtype) == nullptr) refuse(way, "the element type is private");
@@ -192,14 +192,7 @@ void require_elements(const PyTensor& t, Way way) {
 
 Elements elements(const PyTensor& t) {
   const Descriptor& d = t.descriptor();
-  Strides strides = std::visit(
-      [&](const auto& layout) {
-        if constexpr (DenseLayout<std::decay_t<decltype(layout)>>)
-          return layout.strides_for(d.shape);
-        else
-          return Strides{};
-      },
-      d.layout);
+  Strides strides = strides_of(d.layout, d.shape).value_or(Strides{});
   std::byte* base = t.tensor.buffer(0).data();
   return {base == nullptr || d.shape.is_empty() ? nowhere : base + d.byte_offset,
           std::move(strides)};
@@ -208,7 +201,7 @@ Elements elements(const PyTensor& t) {
 bool ambiguous_bool(const PyTensor& t) noexcept {
   const Descriptor& d = t.descriptor();
   if (d.dtype != DType::bool_ || t.tensor.provenance() != Provenance::outside ||
-      !is_dense(d.layout) || d.shape.is_dynamic())
+      !has_strides(d.layout) || d.shape.is_dynamic())
     return false;
   const std::uint64_t count = d.shape.count();
   return d.buffers[0].byte_size == count && *packed_bytes(1, count) < count;

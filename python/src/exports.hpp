@@ -20,7 +20,8 @@ void require_elements(const PyTensor& t, Way way);
 /// one of them crashes when that overflows.
 void require_countable(const Descriptor& d, Way way);
 
-/// Where the elements of a dense tensor are: the address of element [0,…,0], strides in elements.
+/// Where the elements of a tensor with strides are: the address of element [0,…,0], strides in
+/// elements.
 struct Elements {
   std::byte* address;
   Strides strides;
@@ -34,8 +35,8 @@ bool ambiguous_bool(const PyTensor& t) noexcept;
 /// Makes the pages writable before somebody may write to them (Y45); fails as `way` does.
 void open_for_writing(const PyTensor& t, Way way);
 
-/// The tensor's elements as a source for the copy rule. Precondition: dense, not narrower than a
-/// byte.
+/// The tensor's elements as a source for the copy rule. Precondition: with strides, not narrower
+/// than a byte.
 HostArray host_array(const PyTensor& t);
 
 /// Own, writable copy: row-major where the layout is strided (nothing between the elements is

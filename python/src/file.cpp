@@ -56,7 +56,7 @@ struct Limits {
   io::OpenOptions options(io::Mode mode) const {
     io::OpenOptions options;
     options.mode = mode;
-    options.private_memory_classes = true;  // section 7, Y16
+    options.agreed.all = true;  // section 7, Y16
     options.interrupted = signal_raised;
     take(index_bytes, "max_index_bytes", options.max_index_bytes);
     take(tensors, "max_tensors", options.max_tensors);
@@ -115,13 +115,22 @@ std::vector<std::size_t> entries_argument(const io::File& file, nb::handle names
   return entries;
 }
 
+/// The tensor of entry `i`, of a kind that has a class.
+io::Result<hurray::Tensor> read_tensor(const io::File& file, std::size_t i) {
+  auto tensor = file.tensor(i);
+  if (tensor)
+    if (const auto missing = lacks_class(tensor->descriptor()))
+      return io::Error(*missing, file.path(), std::string(file.entry(i).name));
+  return tensor;
+}
+
 nb::dict load(nb::handle path, nb::handle names, nb::handle mode, const Limits& limits) {
   const io::File file = open_file(path_argument(path), mode, io::Mode::copy_on_write, limits);
   nb::dict tensors;
   for (const std::size_t i : entries_argument(file, names)) {
     nb::object name = wrap_utf8(file.entry(i).name);
     if (tensors.contains(name)) continue;
-    tensors[name] = wrap_tensor(unwrap(without_gil([&] { return file.tensor(i); })));
+    tensors[name] = wrap_tensor(unwrap(without_gil([&] { return read_tensor(file, i); })));
     if (PyErr_CheckSignals() != 0) nb::raise_python_error();
   }
   return tensors;
@@ -202,7 +211,7 @@ class PyFile {
 
  private:
   io::Result<hurray::Tensor> held_tensor(const io::File& file, std::size_t i) {
-    auto tensor = file.tensor(i);
+    auto tensor = read_tensor(file, i);
     const std::shared_ptr<Owner> mapping = file.mapping();
     if (!tensor || !mapping) return tensor;
     auto stored = file.descriptor(i);

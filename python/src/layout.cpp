@@ -82,6 +82,18 @@ void check_layout(const Layout& layout, const Shape& shape) {
     fail(Exc::invalid_descriptor, "a strided layout needs one stride per dimension, it has " +
                                       std::to_string(strided->strides.size()) +
                                       " and the shape has rank " + std::to_string(shape.rank()));
+  Sizer io;
+  std::visit(
+      [&]<class T>(const T& alternative) {
+        if constexpr (!std::is_same_v<T, UnknownLayout>)
+          alternative.fields(alternative, io, FieldContext{shape, {.agreed = {.all = true}}});
+      },
+      layout);
+  if (io.ok()) return;
+  Error error = io.error();
+  error.offset = Error::no_offset;
+  fail(Exc::invalid_descriptor,
+       "this " + layout_name + " layout does not fit the shape: " + to_string(error));
 }
 
 nb::object wrap_layout(const Layout& layout) {
@@ -115,7 +127,9 @@ void bind_layout(nb::module_& m) {
           "buffer_count",
           [](const PyLayout& self) -> nb::object {
             const LayoutInfo& row = info(self.value);
-            return row.buffers_per_dimension != 0 ? nb::none() : nb::object(nb::int_(row.buffers));
+            const bool known =
+                row.layout_class != LayoutClass::opaque && row.buffers_per_dimension == 0;
+            return known ? nb::object(nb::int_(row.buffers)) : nb::none();
           },
           nb::sig("def buffer_count(self) -> int | None"),
           "The layout's own buffers; `None` where they depend on more than the layout.")

@@ -19,8 +19,6 @@
 namespace hurray::python {
 namespace {
 
-constexpr std::uint64_t deepest_nesting = 64;
-
 nb::module_ transport() { return nb::module_::import_("hurray._transport"); }
 
 bool is_path(nb::handle object) {
@@ -196,7 +194,13 @@ class PyStreamReader {
     End end;
     auto tensor = turn_.take([&]() -> io::Result<std::optional<hurray::Tensor>> {
       if (!reader_) return std::optional<hurray::Tensor>();
+      const std::uint64_t frame = reader_->position();
       auto next = reader_->next();
+      if (next && *next)
+        if (const auto missing = lacks_class((*next)->descriptor()))
+          next = io::Error(
+              *missing, {}, {},
+              "this descriptor begins at byte " + std::to_string(frame) + " of the stream");
       if (!next || !*next) end = this->end();
       return next;
     });
@@ -431,7 +435,7 @@ void bind_stream(nb::module_& m) {
              nb::handle tensor_bytes, nb::handle expected_items,
              std::optional<double> read_timeout) {
             io::StreamReadOptions options;
-            options.private_memory_classes = true;  // section 7, Y16
+            options.agreed.all = true;  // section 7, Y16
             options.max_descriptor_bytes =
                 limit_argument<std::uint32_t>(descriptor_bytes, "max_descriptor_bytes")
                     .value_or(options.max_descriptor_bytes);
@@ -445,9 +449,11 @@ void bind_stream(nb::module_& m) {
             if (read_timeout) options.read_timeout = timeout_argument(*read_timeout);
             const auto depth =
                 limit_argument<std::uint64_t>(composite_depth, "max_composite_depth");
-            if (depth && (*depth == 0 || *depth > deepest_nesting))
-              fail(PyExc_ValueError,
-                   "max_composite_depth: expected 1 to 64, found " + std::to_string(*depth));
+            if (depth && (*depth == 0 || *depth > most_composite_depth))
+              fail(PyExc_ValueError, "max_composite_depth: expected 1 to " +
+                                         std::to_string(most_composite_depth) + ", found " +
+                                         std::to_string(*depth));
+            if (depth) options.max_composite_depth = static_cast<std::uint32_t>(*depth);
             new (self) PyStreamReader(source, std::move(options));
           },
           nb::arg("source"), nb::kw_only(), nb::arg("max_descriptor_bytes") = nb::none(),

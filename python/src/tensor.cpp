@@ -103,11 +103,10 @@ void construct(PyTensor* self, nb::handle buffer, nb::handle dtype, nb::handle s
     d.set_shard(instance<PyShard>(shard, "shard must be a hurray.Shard, got ").value);
   d.byte_offset = unsigned_argument(byte_offset, "byte_offset", dynamic);
 
-  if (!is_dense(d.layout))
-    fail(Exc::unsupported, "tensors with a " + std::string(name(d.layout)) +
-                               " layout cannot be built by this release");
-  if (info(d.dtype) == nullptr)
-    fail(Exc::unsupported, "tensors with an extension dtype cannot be built by this release");
+  if (auto missing = lacks_class(d)) {
+    missing->offset = Error::no_offset;  // there are no bytes yet
+    throw_error(*missing);
+  }
 
   std::vector<ExportedBytes> sources;
   sources.push_back(exported(buffer, ""));
@@ -231,6 +230,29 @@ const PyType_Slot slots[] = {{Py_tp_hash, reinterpret_cast<void*>(PyObject_HashN
                              {0, nullptr}};
 
 }  // namespace
+
+std::optional<Error> lacks_class(const Descriptor& d) noexcept {
+  constexpr std::uint64_t at_flags = 10;
+  constexpr std::uint64_t at_type_tag = 14;
+  constexpr std::uint64_t at_layout_tag = 15;
+  const auto unsupported = [](std::string_view field, std::string_view what, std::uint64_t at) {
+    return Error{.code = Errc::unsupported, .field = field, .what = what, .offset = at};
+  };
+  if (info(d.dtype) == nullptr)
+    return unsupported("type_tag", "private element types", at_type_tag);
+  if (!has_strides(d.layout))
+    return unsupported(
+        "layout_tag",
+        std::holds_alternative<PrivateLayout>(d.layout) ? "private layouts" : name(d.layout),
+        at_layout_tag);
+  if (d.quantization() != nullptr) return unsupported("flags", "quantized tensors", at_flags);
+  if (d.member_role() != nullptr) return unsupported("flags", "members of a composite", at_flags);
+  return std::nullopt;
+}
+
+bool has_strides(const Layout& layout) noexcept {
+  return std::visit([]<class T>(const T&) { return StridedLayout<T>; }, layout);
+}
 
 nb::object wrap_tensor(Result<hurray::Tensor>&& tensor, nb::object device) {
   if (!tensor) throw_error(tensor.error());

@@ -2,6 +2,7 @@
 runs), their tables agree with the code, their links lead somewhere."""
 
 import fnmatch
+import json
 import os
 import pathlib
 import re
@@ -162,17 +163,21 @@ def test_links_lead_somewhere(page):
 # ---- tables ---
 
 CODE = re.compile(r"`(\w+)`")
-VECTORS = ROOT / "conformance" / "invalid" / "descriptor"
+ERRORS = ROOT / "docs" / "errors.md"
+MANIFEST = json.loads(read(ROOT / "conformance" / "manifest.json"))
 
 
-def vectors():
-    """Each invalid descriptor's name and the code of its error."""
-    codes = sorted({code for code, _, _ in error_codes()}, key=len, reverse=True)
-    kinds = "|".join(code.replace("_", " ") for code in codes)
-    for file in sorted(VECTORS.glob("*.txt")):
-        (line,) = [text for text in read(file).splitlines() if text.startswith("error: ")]
-        found = re.search(rf"\(({kinds}) at byte|^error: [^:]+: ({kinds}) \(at byte", line)
-        yield file.stem, (found[1] or found[2]).replace(" ", "_")
+def refused():
+    """The invalid vectors by name: entry of the manifest, code of the error in its sentence."""
+    codes = "|".join(sorted((code.replace("_", " ") for code, _, _ in error_codes()), key=len, reverse=True))
+    for entry in MANIFEST["vectors"]:
+        if entry["outcome"] not in ("invalid", "data_invalid"):
+            continue
+        sentence = read(ROOT / "conformance" / f"{entry['name']}.txt").splitlines()[-1]
+        found = re.search(rf"\(({codes})(?: at byte \d+ of the \w+)?\)|: ({codes})(?: \(at byte|;)", sentence)
+        code = entry["error"].get("code") or found[1] or found[2]
+        assert sentence.startswith("error: ") and code in sentence, entry["name"]
+        yield entry["name"].removeprefix("invalid/"), entry, code.replace(" ", "_")
 
 
 def error_codes():
@@ -185,48 +190,72 @@ def error_codes():
 def test_error_codes():
     raised = {"by_origin": "*by origin*", "unsupported": "`UnsupportedError`",
               "copy_required": "`CopyRequiredError`", "memory": "`MemoryError`"}
-    rows = table(ROOT / "docs" / "errors.md", "## Codes")
+    rows = table(ERRORS, "## Codes")
     assert [row[:3] for row in rows] == [
         [f"`{code}`", raised[kind], exit_code] for code, kind, exit_code in error_codes()]
 
 
 def test_the_message_shown_is_one_of_those():
-    (shown,) = [text for info, _, text in blocks(ROOT / "docs" / "errors.md") if info == "text"]
-    assert any(f"error: {shown}" in read(file) for file in VECTORS.glob("*.txt"))
+    (shown,) = [text for info, _, text in blocks(ERRORS) if info == "text"]
+    folder = ROOT / "conformance" / "invalid" / "descriptor"
+    assert any(f"error: {shown}" in read(file) for file in folder.glob("*.txt"))
 
 
-def test_each_rejection_row_has_its_vectors():
-    known = dict(vectors())
-    categories = {}
-    for line in read(FORMAT / "01-descriptor.md").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        if line.startswith("|") and cells[0].isdigit() and len(cells) == 5:
-            categories[int(cells[0])] = set(cells[3].split(" / "))
-    rows = table(ROOT / "docs" / "errors.md", "## Descriptors")
+def error_tables():
+    """Cells of the tables of rows, with the id that the manifest gives a row."""
+    for heading, prefix in (("## Descriptors", ""), ("## Data", ""), ("## Composites", ""), ("## Files", "file "),
+                            ("## Streams", "stream ")):
+        for number, *cells in table(ERRORS, heading):
+            yield prefix + number.split(" ")[0], *cells
+
+
+def test_every_refused_condition_has_its_vectors():
+    known = {name: (entry, code) for name, entry, code in refused()}
     listed = set()
-    for number, _, codes, patterns in rows:
+    for row, condition, fields, codes, patterns in error_tables():
+        proving = {name for name, (entry, _) in known.items() if row in entry["rows"]}
         named = set()
         for pattern in re.findall(r"`([^`]+)`", patterns):
             found = set(fnmatch.filter(known, pattern))
-            assert found, f"row {number}: there is no vector {pattern}"
+            assert found, f"row {row}: there is no vector {pattern}"
             named |= found
-        assert named == set(fnmatch.filter(known, f"{int(number):02}_*")), f"row {number}"
-        assert {known[vector] for vector in named} == set(CODE.findall(codes)), f"row {number}"
-        listed |= named
-        if int(number) != 1:  # which tests the magic and the version as far as the bytes reach
-            assert set(CODE.findall(codes)) <= categories[int(number)], f"row {number}"
-    for _, _, patterns in table(ROOT / "docs" / "errors.md", "`unsupported` is never"):
-        for pattern in re.findall(r"`([^`]+)`", patterns):
-            found = fnmatch.filter(known, pattern)
-            assert found and {known[vector] for vector in found} == {"unsupported"}, pattern
-            listed |= set(found)
-    assert listed == set(known)
-    absent = re.search(r"The rows that are missing \(([^)]*)\)", read(ROOT / "docs" / "errors.md"))[1]
-    numbers = {int(row[0]) for row in rows}
-    for part in absent.split(", "):
-        first, _, last = part.partition("–")
-        numbers |= set(range(int(first), int(last or first) + 1))
-    assert numbers == set(range(1, 76)) == set(categories)
+        assert named == proving, f"row {row}"
+        assert set(CODE.findall(codes)) == {known[name][1] for name in proving}, f"row {row}"
+        told = {re.sub(r"\[\d+\]", "[]", known[name][0]["error"]["field"]) for name in proving
+                if "field" in known[name][0]["error"]}
+        if fields != "*the field itself*":
+            assert set(re.findall(r"`([^`]+)`", fields)) == told, f"row {row}"
+        (entry,) = [e for e in MANIFEST["rows"] if e["row"] == row]
+        assert entry["refused"] == condition
+        listed.add(row)
+    assert listed == {entry["row"] for entry in MANIFEST["rows"]}
+
+
+def test_codes_and_fields_are_those_of_the_format():
+    """Of descriptors, for which the format names both."""
+    wanted = {}
+    for line in read(FORMAT / "01-descriptor.md").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if line.startswith("|") and cells[0].isdigit() and len(cells) == 5:
+            wanted[cells[0]] = (cells[2], set(cells[3].split(" / ")))
+    rows = {row: (fields, codes) for row, _, fields, codes, _ in error_tables() if row.isdigit()}
+    assert set(rows) == set(wanted) == {str(number) for number in range(1, 76)}
+    for row, (fields, codes) in rows.items():
+        field, categories = wanted[row]
+        if row == "1":  # which tests the magic and the version as far as the bytes reach
+            continue
+        assert set(CODE.findall(codes)) <= categories, f"row {row}"
+        spelled = [name.split("…")[0].replace("[i]", "[]") for name in re.findall(r"`([^`]+)`", field)]
+        spelled += [spelled[0].rsplit(".", 1)[0] + name for name in spelled if name.startswith(".")]
+        spelled += ["quantization" + name for name in spelled if name.startswith("_index")]
+        for name in re.findall(r"`([^`]+)`", fields):
+            assert not spelled or any(name.startswith(start) for start in spelled), f"row {row}: {name}"
+
+
+def test_the_vectors_are_those_of_the_manifest():
+    files = {path.relative_to(ROOT / "conformance").with_suffix("").as_posix()
+             for path in (ROOT / "conformance").glob("*/*/*.txt")}
+    assert files == {entry["name"] for entry in MANIFEST["vectors"]}
 
 
 def test_element_types():

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <limits>
 #include <optional>
 
@@ -46,6 +47,14 @@ constexpr std::optional<T> checked_align_up(T value, T alignment) noexcept {
   const auto sum = checked_add<T>(value, static_cast<T>(alignment - 1));
   if (!sum) return std::nullopt;
   return static_cast<T>(*sum & ~static_cast<T>(alignment - 1));
+}
+
+/// The upper 64 bits of the product.
+constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
+  const std::uint64_t low = (a & 0xFFFFFFFF) * (b & 0xFFFFFFFF);
+  const std::uint64_t mid = (a >> 32) * (b & 0xFFFFFFFF) + (low >> 32);
+  const std::uint64_t cross = (a & 0xFFFFFFFF) * (b >> 32) + (mid & 0xFFFFFFFF);
+  return (a >> 32) * (b >> 32) + (mid >> 32) + (cross >> 32);
 }
 
 }  // namespace hurray

@@ -11,20 +11,21 @@
 #include <type_traits>
 #include <utility>
 
+#include "hurray/blob.hpp"
 #include "hurray/error.hpp"
+#include "hurray/table.hpp"
 
 namespace hurray {
 
 /// A field's name in the format's words; "[]" in it stands for `index`.
 struct Field {
   std::string_view name;
-  std::uint32_t index = Error::no_index;
+  std::uint64_t index = Error::no_index;
 
   template <std::size_t N>
   constexpr Field(const char (&field_name)[N]) : name(field_name, N - 1) {}
   constexpr Field(std::string_view field_name) : name(field_name) {}
-  constexpr Field(std::string_view field_name, std::size_t i)
-      : name(field_name), index(static_cast<std::uint32_t>(i)) {}
+  constexpr Field(std::string_view field_name, std::size_t i) : name(field_name), index(i) {}
 };
 
 template <class T>
@@ -55,7 +56,23 @@ void store(std::byte* p, T value) noexcept {
   for (std::size_t i = 0; i < sizeof(T); ++i) p[i] = static_cast<std::byte>(bits >> (8 * i));
 }
 
+template <std::floating_point T>
+using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
 }  // namespace detail
+
+/// A tag that `field` must not hold: never valid, private and not agreed on, or not assigned.
+/// `has_private` is false for tag spaces without private values.
+constexpr Error unassigned(Field field, std::uint8_t tag, bool has_private = true) noexcept {
+  return {.code = Errc::invalid_tag,
+          .expect = Expect::as_said,
+          .index = field.index,
+          .field = field.name,
+          .what = tag == 0x00 || tag == 0xFF       ? std::string_view("a valid tag")
+                  : has_private && is_private(tag) ? std::string_view("a tag that was agreed on")
+                                                   : std::string_view("an assigned tag"),
+          .found = tag};
+}
 
 /// What a list of fields is run with: `Reader` decodes, `Sizer` checks and counts, `Writer`
 /// encodes, `Printer` explains. The first failure sticks, and a list needs no test per line: later
@@ -70,10 +87,15 @@ class Cursor {
   std::uint64_t position() const noexcept { return position_; }
   std::uint64_t last() const noexcept { return last_; }
 
-  /// A rule of the format: `error` sticks unless `holds`. Without an offset of its own it points at
-  /// the field that was handled last.
+  /// A rule of the format: `error`, or what it returns, sticks unless `holds`. Without an offset of
+  /// its own it points at the field that was handled last.
   void check(bool holds, const Error& error) noexcept {
     if (!holds) fail(error);
+  }
+  template <std::invocable MakeError>
+  void check(bool holds, MakeError&& error) noexcept {
+    if (!holds) [[unlikely]]
+      fail(error());
   }
 
   HURRAY_EXPORT void fail(Error error) noexcept;
@@ -106,21 +128,29 @@ class Reader : public Cursor {
 
   explicit Reader(std::span<const std::byte> bytes, Origin origin = Origin::descriptor,
                   std::uint64_t base = 0) noexcept
-      : Cursor(origin, base), bytes_(bytes) {}
+      : Cursor(origin, base), data_(bytes.data()), base_(base), end_(base + bytes.size()) {}
 
-  std::size_t left() const noexcept { return bytes_.size(); }
+  /// Bytes that can still be read: none after the first failure.
+  std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - position_); }
+
+  void check(bool holds, const Error& error) noexcept {
+    if (!holds) [[unlikely]]
+      fail(error);
+  }
+  template <std::invocable MakeError>
+  void check(bool holds, MakeError&& error) noexcept {
+    if (!holds) [[unlikely]]
+      fail(error());
+  }
+  HURRAY_EXPORT void fail(const Error& error) noexcept;
 
   /// The next `n` bytes, or none after the first failure. Every read goes through here.
   std::span<const std::byte> take(Field field, std::uint64_t n) noexcept {
-    if (!ok()) return {};
-    if (n > bytes_.size()) {
+    if (n > end_ - position_) [[unlikely]] {
       missing(field, n);
       return {};
     }
-    advance(n);
-    const auto taken = bytes_.first(static_cast<std::size_t>(n));
-    bytes_ = bytes_.subspan(static_cast<std::size_t>(n));
-    return taken;
+    return {data_ + static_cast<std::size_t>(advance(n) - base_), static_cast<std::size_t>(n)};
   }
 
   template <WireInteger T>
@@ -129,16 +159,19 @@ class Reader : public Cursor {
     value = raw.empty() ? T{} : detail::load<T>(raw.data());
   }
 
-  void operator()(Field field, double& value) noexcept {
-    std::uint64_t bits = 0;
+  template <std::floating_point T>
+  void operator()(Field field, T& value) noexcept {
+    detail::BitsOf<T> bits = 0;
     (*this)(field, bits);
-    static_assert(sizeof bits == sizeof value);
     std::memcpy(&value, &bits, sizeof value);
   }
 
+  /// `n` bytes that nobody here understands.
+  void opaque(Field field, Blob& bytes, std::uint64_t n) { bytes = Blob(take(field, n)); }
+
   /// A field of named bits.
-  template <class Table>
-  void bits(Field field, std::uint32_t& value, const Table&) noexcept {
+  template <std::unsigned_integral T, class Table>
+  void bits(Field field, T& value, const Table&) noexcept {
     (*this)(field, value);
   }
 
@@ -171,14 +204,16 @@ class Reader : public Cursor {
           .found = found});
   }
 
-  /// Makes room in `list` for as many of `count` elements of `width` bytes as are there, and runs
-  /// `each(element, i)` for them and for the first that is missing, which then fails as truncated.
+  /// Makes room in `list`, from element `from` on, for as many of `count` elements of `width` bytes
+  /// as are there, and runs `each(element, i)` for them and for the first that is missing, which
+  /// then fails as truncated. `i` counts from `from`.
   template <class List, class Each>
-  void list(Field, List& list, std::size_t count, std::size_t width, Each each) {
+  void list(Field, List& list, std::size_t count, std::size_t width, Each each,
+            std::size_t from = 0) {
     if (!ok()) return;
     const std::size_t present = std::min(count, left() / width);
-    list.resize(present);
-    for (std::size_t i = 0; i < present; ++i) each(list[i], i);
+    list.resize(from + present);
+    for (std::size_t i = 0; i < present; ++i) each(list[from + i], i);
     typename List::value_type missing{};
     if (present < count) each(missing, present);
   }
@@ -186,7 +221,9 @@ class Reader : public Cursor {
  private:
   HURRAY_EXPORT void missing(Field field, std::uint64_t n) noexcept;
 
-  std::span<const std::byte> bytes_;
+  const std::byte* data_;
+  std::uint64_t base_;
+  std::uint64_t end_;
 };
 
 /// Counts the bytes of an encoding and runs the same checks as decoding does.
@@ -201,27 +238,43 @@ class Sizer : public Cursor {
   void operator()(Field, const T&) noexcept {
     advance(sizeof(T));
   }
-  void operator()(Field, const double&) noexcept { advance(8); }
-  template <class Table>
-  void bits(Field, const std::uint32_t&, const Table&) noexcept {
-    advance(4);
+  template <std::floating_point T>
+  void operator()(Field, const T&) noexcept {
+    advance(sizeof(T));
+  }
+  void opaque(Field, const Blob& bytes, std::uint64_t) noexcept { advance(bytes.size()); }
+  template <std::unsigned_integral T, class Table>
+  void bits(Field, const T&, const Table&) noexcept {
+    advance(sizeof(T));
   }
   void reserved(Field, std::uint64_t n) noexcept { advance(n); }
   void literal(Field, std::span<const std::byte> bytes, Errc, std::string_view = {}) noexcept {
     advance(bytes.size());
   }
+  /// Without `from` the list holds these elements and no others.
   template <class List, class Each>
-  void list(Field field, const List& list, std::size_t count, std::size_t, Each each) {
-    if (list.size() != count)
+  void list(Field field, const List& list, std::size_t count, std::size_t width, Each each) {
+    this->count(field, list.size() == count, count, list.size());
+    this->list(field, list, count, width, each, 0);
+  }
+  template <class List, class Each>
+  void list(Field field, const List& list, std::size_t count, std::size_t, Each each,
+            std::size_t from) {
+    this->count(field, list.size() >= from + count, from + count, list.size());
+    if (!ok()) return;
+    for (std::size_t i = 0; i < count; ++i) each(list[from + i], i);
+  }
+
+ private:
+  void count(Field field, bool holds, std::size_t expected, std::size_t found) noexcept {
+    if (!holds)
       fail({.code = Errc::inconsistent,
             .expect = Expect::exactly,
             .field = field.name,
             .what = "entries",
             .offset = position(),
-            .expected = count,
-            .found = list.size()});
-    if (!ok()) return;
-    for (std::size_t i = 0; i < list.size(); ++i) each(list[i], i);
+            .expected = expected,
+            .found = found});
   }
 };
 
@@ -235,18 +288,25 @@ class Writer : public Cursor {
       : Cursor(origin, 0), bytes_(bytes) {}
 
   void check(bool, const Error&) noexcept {}
+  template <std::invocable MakeError>
+  void check(bool, MakeError&&) noexcept {}
 
   template <WireInteger T>
   void operator()(Field, const T& value) noexcept {
     detail::store(take(sizeof(T)), value);
   }
-  void operator()(Field field, const double& value) noexcept {
-    std::uint64_t bits = 0;
+  template <std::floating_point T>
+  void operator()(Field field, const T& value) noexcept {
+    detail::BitsOf<T> bits = 0;
     std::memcpy(&bits, &value, sizeof value);
     (*this)(field, bits);
   }
-  template <class Table>
-  void bits(Field field, const std::uint32_t& value, const Table&) noexcept {
+  void opaque(Field, const Blob& bytes, std::uint64_t) noexcept {
+    std::byte* p = take(bytes.size());
+    for (const std::byte b : bytes.bytes()) *p++ = b;
+  }
+  template <std::unsigned_integral T, class Table>
+  void bits(Field field, const T& value, const Table&) noexcept {
     (*this)(field, value);
   }
   void reserved(Field, std::uint64_t n) noexcept {
@@ -258,8 +318,9 @@ class Writer : public Cursor {
     for (const std::byte b : bytes) *p++ = b;
   }
   template <class List, class Each>
-  void list(Field, const List& list, std::size_t, std::size_t, Each each) {
-    for (std::size_t i = 0; i < list.size(); ++i) each(list[i], i);
+  void list(Field, const List& list, std::size_t count, std::size_t, Each each,
+            std::size_t from = 0) {
+    for (std::size_t i = 0; i < count; ++i) each(list[from + i], i);
   }
 
  private:

@@ -11,10 +11,14 @@
 #include <vector>
 
 #include "hurray/buffer_handle.hpp"
+#include "hurray/composite_member.hpp"
 #include "hurray/dtype.hpp"
 #include "hurray/export.hpp"
+#include "hurray/extension_type.hpp"
 #include "hurray/layout.hpp"
+#include "hurray/options.hpp"
 #include "hurray/printer.hpp"
+#include "hurray/quantization.hpp"
 #include "hurray/result.hpp"
 #include "hurray/shape.hpp"
 #include "hurray/shard.hpp"
@@ -69,36 +73,69 @@ class Descriptor {
   Version version;
 
   /// Null where the descriptor has no such section.
-  const Statistics* statistics() const noexcept { return has_statistics_ ? &statistics_ : nullptr; }
-  const Shard* shard() const noexcept { return has_shard_ ? &shard_ : nullptr; }
-  void set_statistics(const std::optional<Statistics>& statistics) noexcept {
-    has_statistics_ = statistics.has_value();
-    statistics_ = statistics.value_or(Statistics{});
+  const Quantization* quantization() const noexcept {
+    return section(Flag::quantization, quantization_);
   }
-  void set_shard(std::optional<Shard> shard) {
-    has_shard_ = shard.has_value();
-    shard_ = shard ? std::move(*shard) : Shard{};
+  const Shard* shard() const noexcept { return section(Flag::shard, shard_); }
+  const Statistics* statistics() const noexcept { return section(Flag::statistics, statistics_); }
+  /// There exactly when the element type is private.
+  const ExtensionType* extension_type() const noexcept {
+    return section(Flag::extension_type, extension_type_);
   }
+  const MemberRole* member_role() const noexcept {
+    return section(Flag::composite_member, member_role_);
+  }
+
+  void set_quantization(std::optional<Quantization> value) {
+    set(Flag::quantization, quantization_, std::move(value));
+  }
+  void set_shard(std::optional<Shard> value) { set(Flag::shard, shard_, std::move(value)); }
+  void set_statistics(const std::optional<Statistics>& value) noexcept {
+    set(Flag::statistics, statistics_, value);
+  }
+  void set_extension_type(const std::optional<ExtensionType>& value) noexcept {
+    set(Flag::extension_type, extension_type_, value);
+  }
+  void set_member_role(const std::optional<MemberRole>& value) noexcept {
+    set(Flag::composite_member, member_role_, value);
+  }
+
+  /// Bits of `flags`: the sections that are there.
+  std::uint32_t sections() const noexcept { return sections_; }
 
   friend bool operator==(const Descriptor&, const Descriptor&) = default;
 
  private:
   friend struct DescriptorFields;
 
-  bool has_statistics_ = false;
-  bool has_shard_ = false;
+  template <class T>
+  const T* section(Flag flag, const T& value) const noexcept {
+    return (sections_ & static_cast<std::uint32_t>(flag)) != 0 ? &value : nullptr;
+  }
+  template <class T, class Value>
+  void set(Flag flag, T& member, Value&& value) {
+    const auto bit = static_cast<std::uint32_t>(flag);
+    sections_ = value ? sections_ | bit : sections_ & ~bit;
+    member = value ? *std::forward<Value>(value) : T{};
+  }
+
+  MemberRole member_role_ = MemberRole::correction;
+  std::uint32_t sections_ = 0;
+  ExtensionType extension_type_;
+  Quantization quantization_;
   Statistics statistics_;
   Shard shard_;
 };
-static_assert(sizeof(Descriptor) <= 512 - 64,
-              "quantization, extension type and role need 64 bytes");
+static_assert(sizeof(Descriptor) <= 512);
 
-/// What a decoder accepts (01-descriptor.md section 6).
-struct DecodeOptions {
-  std::uint32_t max_descriptor_bytes = 16u << 20;
-  bool private_memory_classes = false;  ///< Private classes on private devices count as agreed.
-  bool cross_machine = false;           ///< The bytes come from a network peer (row 42).
-};
+/// Stored bits of one element, also of private types; 0 for a type that is not known (permissive
+/// mode).
+HURRAY_EXPORT unsigned element_bits(const Descriptor& descriptor) noexcept;
+
+/// Why this library can carry the tensor but neither address nor convert its elements: an unknown
+/// or private type, layout or scheme, or a `mode_order` that names no order (01-descriptor.md
+/// section 5). None for a tensor that is understood; private types are, as far as their width goes.
+HURRAY_EXPORT std::optional<Error> opaque(const Descriptor& descriptor) noexcept;
 
 /// Bytes at the start of a descriptor that tell how long it is.
 inline constexpr std::size_t descriptor_prefix_bytes = 10;
@@ -112,19 +149,26 @@ HURRAY_EXPORT Result<std::uint32_t> descriptor_length(std::span<const std::byte>
 HURRAY_EXPORT Result<Descriptor> decode(std::span<const std::byte> bytes,
                                         const DecodeOptions& options = {});
 
+/// What a writer may write. Private values count as agreed: whoever writes them means them.
+struct EncodeOptions {
+  bool permissive = false;  ///< Also what only permissive mode reads: for relaying.
+};
+
 /// Whether every rule of 01-descriptor.md section 6 holds, for any 1.x version. Offsets in the
-/// error are those that the encoding would have. Private memory classes on private devices count as
-/// agreed: whoever writes them means them.
-HURRAY_EXPORT Result<void> validate(const Descriptor& descriptor);
+/// error are those that the encoding would have.
+HURRAY_EXPORT Result<void> validate(const Descriptor& descriptor, const EncodeOptions& = {});
 
 /// Bytes of the encoding; fails as `encode` does.
-HURRAY_EXPORT Result<std::uint32_t> encoded_size(const Descriptor& descriptor);
+HURRAY_EXPORT Result<std::uint32_t> encoded_size(const Descriptor& descriptor,
+                                                 const EncodeOptions& = {});
 
 /// The descriptor's bytes, or the first rule that it breaks. A newer minor version is not written.
-HURRAY_EXPORT Result<std::vector<std::byte>> encode(const Descriptor& descriptor);
+HURRAY_EXPORT Result<std::vector<std::byte>> encode(const Descriptor& descriptor,
+                                                    const EncodeOptions& = {});
 /// The same into `out`, of at least `encoded_size` bytes; returns the bytes written.
 HURRAY_EXPORT Result<std::uint32_t> encode_into(const Descriptor& descriptor,
-                                                std::span<std::byte> out);
+                                                std::span<std::byte> out,
+                                                const EncodeOptions& = {});
 
 /// The form that files and streams get (D20): alignment 64, 1 for empty buffers. A descriptor with
 /// a buffer that is not producer-synced is relayed as it is.
@@ -136,10 +180,11 @@ HURRAY_EXPORT Result<void> describe(std::span<const std::byte> bytes,
                                     const DecodeOptions& options = {});
 
 /// Bytes of `buffers[i]` that the layout needs at least (extents for dense layouts, 02-layouts.md
-/// section 3), 0 where a dynamic size hides it; an error where it overflows.
+/// section 3), or the bytes that a parameter array has (03-quantization.md section 4); 0 where a
+/// dynamic size or an unknown tag hides it; an error where it overflows.
 HURRAY_EXPORT Result<std::uint64_t> required_bytes(const Descriptor& descriptor, std::size_t i);
 
-/// What messages call `buffers[i]`: "data", "values", "row_ptr" …
+/// What messages call `buffers[i]`: "data", "values", "row_ptr" …; "" beyond the layout's own.
 HURRAY_EXPORT std::string_view role(const Layout& layout, std::size_t i) noexcept;
 
 }  // namespace hurray

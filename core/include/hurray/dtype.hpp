@@ -43,6 +43,29 @@ enum class DType : std::uint8_t {
 
 enum class Kind : std::uint8_t { boolean, integer, unsigned_integer, floating, exponent, complex };
 
+/// What the codes with all exponent bits set mean.
+enum class Specials : std::uint8_t {
+  none,      ///< Numbers like the others: neither infinity nor NaN.
+  nan_only,  ///< NaN when all mantissa bits are set too, else numbers; no infinity.
+  ieee,      ///< Infinity when the mantissa is 0, else NaN.
+};
+
+/// Bits of a floating-point code from the top: sign, exponent, mantissa; `(-1)^S * 1.M *
+/// 2^(E-bias)`, `E = 0` as in 01-descriptor.md section 2.2. All zero for types that are not floats;
+/// half of the element for complex types.
+struct FloatFormat {
+  std::uint8_t sign_bits = 0;
+  std::uint8_t exponent_bits = 0;
+  std::uint8_t mantissa_bits = 0;
+  std::uint16_t bias = 0;
+  Specials specials = Specials::none;
+};
+
+inline constexpr FloatFormat binary16{1, 5, 10, 15, Specials::ieee};
+inline constexpr FloatFormat binary32{1, 8, 23, 127, Specials::ieee};
+inline constexpr FloatFormat binary64{1, 11, 52, 1023, Specials::ieee};
+inline constexpr FloatFormat binary128{1, 15, 112, 16383, Specials::ieee};
+
 /// One element type. `bits` is the stored width of an element; `alignment` its natural alignment in
 /// bytes (that of one half for complex types).
 struct DTypeInfo {
@@ -51,13 +74,14 @@ struct DTypeInfo {
   std::uint16_t bits;
   std::uint8_t alignment;
   Kind kind;
+  FloatFormat format = {};
 };
 
 inline constexpr auto dtypes = std::to_array<DTypeInfo>({
-    {DType::float16, "float16", 16, 2, Kind::floating},
-    {DType::bfloat16, "bfloat16", 16, 2, Kind::floating},
-    {DType::float32, "float32", 32, 4, Kind::floating},
-    {DType::float64, "float64", 64, 8, Kind::floating},
+    {DType::float16, "float16", 16, 2, Kind::floating, binary16},
+    {DType::bfloat16, "bfloat16", 16, 2, Kind::floating, {1, 8, 7, 127, Specials::ieee}},
+    {DType::float32, "float32", 32, 4, Kind::floating, binary32},
+    {DType::float64, "float64", 64, 8, Kind::floating, binary64},
     {DType::int8, "int8", 8, 1, Kind::integer},
     {DType::uint8, "uint8", 8, 1, Kind::unsigned_integer},
     {DType::int16, "int16", 16, 2, Kind::integer},
@@ -67,19 +91,19 @@ inline constexpr auto dtypes = std::to_array<DTypeInfo>({
     {DType::int64, "int64", 64, 8, Kind::integer},
     {DType::uint64, "uint64", 64, 8, Kind::unsigned_integer},
     {DType::bool_, "bool", 1, 1, Kind::boolean},
-    {DType::float8_e4m3, "float8_e4m3", 8, 1, Kind::floating},
-    {DType::float8_e5m2, "float8_e5m2", 8, 1, Kind::floating},
-    {DType::float8_e8m0, "float8_e8m0", 8, 1, Kind::exponent},
-    {DType::float4_e2m1, "float4_e2m1", 4, 1, Kind::floating},
-    {DType::float6_e2m3, "float6_e2m3", 6, 1, Kind::floating},
-    {DType::float6_e3m2, "float6_e3m2", 6, 1, Kind::floating},
-    {DType::float128, "float128", 128, 16, Kind::floating},
+    {DType::float8_e4m3, "float8_e4m3", 8, 1, Kind::floating, {1, 4, 3, 7, Specials::nan_only}},
+    {DType::float8_e5m2, "float8_e5m2", 8, 1, Kind::floating, {1, 5, 2, 15, Specials::ieee}},
+    {DType::float8_e8m0, "float8_e8m0", 8, 1, Kind::exponent, {0, 8, 0, 127, Specials::nan_only}},
+    {DType::float4_e2m1, "float4_e2m1", 4, 1, Kind::floating, {1, 2, 1, 1, Specials::none}},
+    {DType::float6_e2m3, "float6_e2m3", 6, 1, Kind::floating, {1, 2, 3, 1, Specials::none}},
+    {DType::float6_e3m2, "float6_e3m2", 6, 1, Kind::floating, {1, 3, 2, 3, Specials::none}},
+    {DType::float128, "float128", 128, 16, Kind::floating, binary128},
     {DType::int4, "int4", 4, 1, Kind::integer},
     {DType::uint4, "uint4", 4, 1, Kind::unsigned_integer},
     {DType::int2, "int2", 2, 1, Kind::integer},
     {DType::uint2, "uint2", 2, 1, Kind::unsigned_integer},
-    {DType::complex64, "complex64", 64, 4, Kind::complex},
-    {DType::complex128, "complex128", 128, 8, Kind::complex},
+    {DType::complex64, "complex64", 64, 4, Kind::complex, binary32},
+    {DType::complex128, "complex128", 128, 8, Kind::complex, binary64},
 });
 static_assert(strictly_sorted(dtypes));
 
@@ -93,7 +117,8 @@ constexpr std::string_view name(DType dtype) noexcept {
   return is_private(static_cast<std::uint8_t>(dtype)) ? "extension" : "";
 }
 
-/// Stored bits of one element; 0 where the tag does not say.
+/// Stored bits of one element; 0 where the tag does not say (private types: their
+/// `ExtensionType` does).
 constexpr unsigned bits(DType dtype) noexcept {
   const DTypeInfo* row = info(dtype);
   return row != nullptr ? row->bits : 0;

@@ -105,28 +105,29 @@ inline constexpr auto origins = std::to_array<OriginInfo>({
 
 /// How `expected` is to be read in a message.
 enum class Expect : std::uint8_t {
-  nothing,        ///< no number: `what` says it all
-  exactly,        ///< expected N
-  at_least,       ///< expected at least N
-  at_most,        ///< expected at most N
-  as_said,        ///< expected `what`, without a number of its own
-  float_as_said,  ///< the same; `found` holds the bits of a float64
+  nothing,         ///< no number: `what` says it all
+  exactly,         ///< expected N
+  at_least,        ///< expected at least N
+  at_most,         ///< expected at most N
+  as_said,         ///< expected `what`, without a number of its own
+  float_as_said,   ///< the same; `found` holds the bits of a float64
+  signed_as_said,  ///< the same; `found` holds an int64
 };
 
 /// Why an operation failed: a value, made of numbers and of text that lives as long as the program,
 /// freely shared between threads.
 ///
 /// `field` is a name of 01-descriptor.md section 6 (or of the container parts); "[]" in it stands
-/// for `index`. `offset` counts bytes from the start of the descriptor, file or stream named by
-/// `origin`.
+/// for `index`. `offset` counts bytes from the start of the descriptor, buffer, file or stream named
+/// by `origin`.
 struct Error {
-  static constexpr std::uint32_t no_index = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint64_t no_index = std::numeric_limits<std::uint64_t>::max();
   static constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
 
   Errc code = Errc::invalid_value;
   Origin origin = Origin::descriptor;
   Expect expect = Expect::nothing;
-  std::uint32_t index = no_index;
+  std::uint64_t index = no_index;
   std::string_view field = {};
   std::string_view what = {};  ///< what the numbers cannot say; may be empty
   std::uint64_t offset = no_offset;

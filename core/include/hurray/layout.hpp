@@ -6,21 +6,36 @@
 #include <string_view>
 #include <variant>
 
-#include "hurray/layout/csr.hpp"
+#include "hurray/layout/block_paged.hpp"
+#include "hurray/layout/composite_head.hpp"
+#include "hurray/layout/compressed.hpp"
+#include "hurray/layout/coo.hpp"
+#include "hurray/layout/csf.hpp"
 #include "hurray/layout/dense.hpp"
+#include "hurray/layout/hilbert.hpp"
+#include "hurray/layout/morton.hpp"
+#include "hurray/layout/opaque.hpp"
+#include "hurray/layout/tiled.hpp"
 
 namespace hurray {
 
 /// How logical indices find their place in the buffers. Each alternative says its wire fields once,
-/// in `fields`, and answers `range` and `strides_for` (dense) or `required_bytes` and `roles` (the
+/// in `fields`, names its buffers in `role`, and answers `range` (dense) or `required_bytes` (the
 /// others). A new layout is one header, one name here, and its vectors. Values, freely shared
 /// between threads.
-using Layout = std::variant<RowMajor, ColumnMajor, Strided, Csr>;
+using Layout = std::variant<RowMajor, ColumnMajor, Strided, Tiled, Morton, Coo, Csr, Csc, Csf,
+                            BlockPaged, CompositeHead, Hilbert, PrivateLayout, UnknownLayout>;
 
-/// Element `[i]` lies at an offset that follows from strides alone.
+/// Every element is stored, at an offset that follows from its index alone.
 template <class T>
 concept DenseLayout = requires(const T& layout, const Shape& shape) {
   { layout.range(shape) } -> std::same_as<std::optional<ElementRange>>;
+};
+
+/// A dense layout whose offsets are sums of index times stride.
+template <class T>
+concept StridedLayout = DenseLayout<T> && requires(const T& layout, const Shape& shape) {
+  { layout.strides_for(shape) } -> std::same_as<Strides>;
 };
 
 /// Only some elements are stored, `nnz` of them.
@@ -30,20 +45,45 @@ concept SparseLayout = requires(const T& layout) {
 };
 
 namespace detail {
+/// The tag that all values of `T` have; 0 where each has its own.
+template <class T>
+constexpr LayoutTag tag_of() noexcept {
+  if constexpr (std::is_member_object_pointer_v<decltype(&T::tag)>)
+    return LayoutTag{};
+  else
+    return T::tag;
+}
 template <class... Alternatives>
 constexpr auto tags_of(const std::variant<Alternatives...>*) noexcept {
-  return std::array{Alternatives::tag...};
+  return std::array{tag_of<Alternatives>()...};
 }
 inline constexpr auto alternative_tags = tags_of(static_cast<const Layout*>(nullptr));
 }  // namespace detail
 
 inline LayoutTag tag(const Layout& layout) noexcept {
-  return detail::alternative_tags[layout.index()];
+  const LayoutTag own = detail::alternative_tags[layout.index()];
+  if (own != LayoutTag{}) return own;
+  const auto* agreed = std::get_if<PrivateLayout>(&layout);
+  return agreed != nullptr ? agreed->tag : std::get_if<UnknownLayout>(&layout)->tag;
 }
-inline const LayoutInfo& info(const Layout& layout) noexcept { return *info(tag(layout)); }
+inline const LayoutInfo& info(const Layout& layout) noexcept {
+  const LayoutInfo* row = info(tag(layout));
+  return row != nullptr ? *row : opaque_layout;
+}
 inline std::string_view name(const Layout& layout) noexcept { return info(layout).name; }
 inline bool is_dense(const Layout& layout) noexcept {
   return info(layout).layout_class == LayoutClass::dense;
+}
+
+/// Strides in elements where offsets are sums of index times stride (row-major, column-major,
+/// strided); none for other layouts. Precondition: a valid layout for the shape, not dynamic.
+inline std::optional<Strides> strides_of(const Layout& layout, const Shape& shape) {
+  return std::visit(
+      [&]<class T>(const T& alternative) -> std::optional<Strides> {
+        if constexpr (StridedLayout<T>) return alternative.strides_for(shape);
+        return std::nullopt;
+      },
+      layout);
 }
 
 }  // namespace hurray

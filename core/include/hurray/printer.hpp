@@ -20,6 +20,7 @@ struct FieldRow {
 
 /// The shortest decimal that reads back to `value`, whatever the locale.
 HURRAY_EXPORT std::string to_text(double value);
+HURRAY_EXPORT std::string to_text(float value);
 /// "0x0F": hexadecimal digits, two of them at least.
 HURRAY_EXPORT std::string to_hex(std::uint64_t value);
 
@@ -33,6 +34,8 @@ class Printer : public Cursor {
       : Cursor(origin, 0), row_(std::move(row)) {}
 
   void check(bool, const Error&) noexcept {}
+  template <std::invocable MakeError>
+  void check(bool, MakeError&&) noexcept {}
 
   template <WireInteger T>
   void operator()(Field field, const T& value) {
@@ -44,15 +47,21 @@ class Printer : public Cursor {
       emit(field, sizeof(T), std::to_string(value));
     }
   }
-  void operator()(Field field, const double& value) { emit(field, 8, to_text(value)); }
+  template <std::floating_point T>
+  void operator()(Field field, const T& value) {
+    emit(field, sizeof(T), to_text(value));
+  }
+  void opaque(Field field, const Blob& bytes, std::uint64_t) {
+    if (!bytes.empty()) emit(field, bytes.size(), std::to_string(bytes.size()) + " bytes");
+  }
 
-  template <class Table>
-  void bits(Field field, const std::uint32_t& value, const Table& table) {
+  template <std::unsigned_integral T, class Table>
+  void bits(Field field, const T& value, const Table& table) {
     std::string names;
     for (const auto& row : table)
       if ((value & static_cast<std::uint32_t>(row.tag)) != 0)
         names += (names.empty() ? "" : " | ") + std::string(row.name);
-    emit(field, 4, names.empty() ? "0" : names);
+    emit(field, sizeof(T), names.empty() ? "0" : names);
   }
   void reserved(Field field, std::uint64_t n) { emit(field, n, "0"); }
   void literal(Field field, std::span<const std::byte> bytes, Errc, std::string_view = {}) {
@@ -61,17 +70,15 @@ class Printer : public Cursor {
     emit(field, bytes.size(), "\"" + text + "\"");
   }
   template <class List, class Each>
-  void list(Field, const List& list, std::size_t, std::size_t, Each each) {
-    for (std::size_t i = 0; i < list.size(); ++i) each(list[i], i);
+  void list(Field, const List& list, std::size_t count, std::size_t, Each each,
+            std::size_t from = 0) {
+    for (std::size_t i = 0; i < count; ++i) each(list[from + i], i);
   }
 
   void emit(Field field, std::uint64_t size, std::string value) {
     const std::uint64_t offset = advance(size);
     if (!row_) return;
-    Error named_field;
-    named_field.field = field.name;
-    named_field.index = field.index;
-    row_({offset, size, field_name(named_field), std::move(value)});
+    row_({offset, size, field_name({.index = field.index, .field = field.name}), std::move(value)});
   }
 
  private:

@@ -34,11 +34,13 @@ class Shard {
     const std::size_t rank = shape.rank();
     const auto not_dynamic = [&](Field field, std::uint64_t value,
                                  std::uint64_t offset = Error::no_offset) {
-      io.check(value != dynamic, {.code = Errc::invalid_value,
-                                  .index = field.index,
-                                  .field = field.name,
-                                  .what = "a shard has no dynamic sizes",
-                                  .offset = offset});
+      io.check(value != dynamic, [&] {
+        return Error{.code = Errc::invalid_value,
+                     .index = field.index,
+                     .field = field.name,
+                     .what = "a shard has no dynamic sizes",
+                     .offset = offset};
+      });
     };
     for (std::size_t k = 0; k < rank; ++k)
       not_dynamic({"shard.shape[]", k}, shape[k], shape_offset + 8 * k);
@@ -49,19 +51,23 @@ class Shard {
       not_dynamic(field, n);
       if (i < rank || !io.ok()) return;
       const auto end = checked_add<std::uint64_t>(n, shape[k]);
-      io.check(end.has_value(), {.code = Errc::overflow,
-                                 .index = field.index,
-                                 .field = field.name,
-                                 .what = "the box ends beyond 2^64 - 1",
-                                 .found = n});
+      io.check(end.has_value(), [&] {
+        return Error{.code = Errc::overflow,
+                     .index = field.index,
+                     .field = field.name,
+                     .what = "the box ends beyond 2^64 - 1",
+                     .found = n};
+      });
       const std::uint64_t parent = self.numbers_[k];
-      io.check(end && *end <= parent, {.code = Errc::out_of_bounds,
-                                       .expect = Expect::at_most,
-                                       .index = field.index,
-                                       .field = field.name,
-                                       .what = "(the parent's size) as the end of the box",
-                                       .expected = parent,
-                                       .found = end.value_or(0)});
+      io.check(end && *end <= parent, [&] {
+        return Error{.code = Errc::out_of_bounds,
+                     .expect = Expect::at_most,
+                     .index = field.index,
+                     .field = field.name,
+                     .what = "(the parent's size) as the end of the box",
+                     .expected = parent,
+                     .found = end.value_or(0)};
+      });
     });
   }
   friend bool operator==(const Shard&, const Shard&) = default;

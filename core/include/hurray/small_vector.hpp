@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <limits>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -14,16 +15,17 @@
 
 namespace hurray {
 
-/// Up to 255 plain values: `Inline` of them in place, more in one block from `allocate`.
+/// Plain values, as many as `Count` can count: `Inline` of them in place, more in one block from
+/// `allocate`.
 /// Copying an oversized one throws `std::bad_alloc` when memory runs out. A value: any thread may
 /// read it while nobody changes it.
-template <class T, std::size_t Inline>
+template <class T, std::size_t Inline, class Count = std::uint8_t>
 class SmallVector {
   static_assert(std::is_trivially_copyable_v<T> && std::has_unique_object_representations_v<T>);
 
  public:
   using value_type = T;
-  static constexpr std::size_t max_size = 255;
+  static constexpr std::size_t max_size = std::numeric_limits<Count>::max();
 
   SmallVector() noexcept : size_(0) {}
   explicit SmallVector(std::span<const T> values) : SmallVector() { assign(values); }
@@ -32,7 +34,7 @@ class SmallVector {
   }
   SmallVector(const SmallVector& other) : SmallVector() { assign(other); }
   SmallVector(SmallVector&& other) noexcept
-      : storage_(other.storage_), size_(std::exchange(other.size_, std::uint8_t{0})) {}
+      : storage_(other.storage_), size_(std::exchange(other.size_, Count{0})) {}
   SmallVector& operator=(const SmallVector& other) {
     if (this != &other) {
       SmallVector copy(other);
@@ -46,7 +48,7 @@ class SmallVector {
   }
   ~SmallVector() { release(); }
 
-  /// `count` values of zero bits, at most 255.
+  /// `count` values of zero bits, at most `max_size`.
   void resize(std::size_t count) {
     if (count <= size_) {
       if (size_ > Inline && count <= Inline) {
@@ -59,7 +61,7 @@ class SmallVector {
         swap(shorter);
         return;
       }
-      size_ = static_cast<std::uint8_t>(count);
+      size_ = static_cast<Count>(count);
       return;
     }
     if (count > max_size) throw std::bad_alloc();
@@ -72,7 +74,7 @@ class SmallVector {
     } else {
       std::memset(static_cast<void*>(storage_.in_place + size_), 0, (count - size_) * sizeof(T));
     }
-    size_ = static_cast<std::uint8_t>(count);
+    size_ = static_cast<Count>(count);
   }
 
   void assign(std::span<const T> values) {
@@ -126,7 +128,7 @@ class SmallVector {
     T* heap;
     Storage() noexcept : in_place{} {}
   } storage_;
-  std::uint8_t size_;
+  Count size_;
 };
 
 }  // namespace hurray

@@ -58,62 +58,84 @@ struct Statistics {
   }
 
   /// Fields and rules of 01-descriptor.md section 3.7; a NaN float means unknown and passes.
-  /// `layout_nnz` is a sparse layout's own count.
-  static void fields(auto& self, auto& io, const std::optional<std::uint64_t>& layout_nnz) {
+  /// `layout_nnz` is a sparse layout's own count. With `permissive` a group whose values break a
+  /// rule loses its bit instead (row 58).
+  static void fields(auto& self, auto& io, const std::optional<std::uint64_t>& layout_nnz,
+                     [[maybe_unused]] bool permissive = false) {
+    const auto rule = [&](StatisticsBit bit, bool holds, const auto& error) {
+      if constexpr (std::remove_reference_t<decltype(io)>::reads)
+        if (permissive && !holds) {
+          self.computed_mask &= ~static_cast<std::uint32_t>(bit);
+          return;
+        }
+      io.check(holds, error);
+    };
     io.bits("statistics.computed_mask", self.computed_mask, statistics_bits);
     const std::uint32_t surplus = self.computed_mask & ~((1u << statistics_bits.size()) - 1);
-    io.check(surplus == 0, {.code = Errc::reserved_bits,
-                            .expect = Expect::exactly,
-                            .field = "statistics.computed_mask",
-                            .what = "in bits 6 to 31",
-                            .expected = 0,
-                            .found = surplus});
+    io.check(surplus == 0, [&] {
+      return Error{.code = Errc::reserved_bits,
+                   .expect = Expect::exactly,
+                   .field = "statistics.computed_mask",
+                   .what = "in bits 6 to 31",
+                   .expected = 0,
+                   .found = surplus};
+    });
     io.reserved("statistics.reserved", 4);
     io("statistics.nnz", self.nnz);
-    io.check(!layout_nnz || !self.has(StatisticsBit::nnz) || self.nnz == *layout_nnz,
-             {.code = Errc::inconsistent,
-              .expect = Expect::exactly,
-              .field = "statistics.nnz",
-              .what = "as in the layout",
-              .expected = layout_nnz.value_or(0),
-              .found = self.nnz});
+    io.check(!layout_nnz || !self.has(StatisticsBit::nnz) || self.nnz == *layout_nnz, [&] {
+      return Error{.code = Errc::inconsistent,
+                   .expect = Expect::exactly,
+                   .field = "statistics.nnz",
+                   .what = "as in the layout",
+                   .expected = layout_nnz.value_or(0),
+                   .found = self.nnz};
+    });
     io("statistics.sparsity_ratio", self.sparsity_ratio);
-    io.check(
+    rule(
+        StatisticsBit::sparsity,
         !self.has(StatisticsBit::sparsity) || !(self.sparsity_ratio < 0 || self.sparsity_ratio > 1),
-        {.code = Errc::invalid_value,
-         .expect = Expect::float_as_said,
-         .field = "statistics.sparsity_ratio",
-         .what = "0 to 1",
-         .found = std::bit_cast<std::uint64_t>(double{self.sparsity_ratio})});
+        [&] {
+          return Error{.code = Errc::invalid_value,
+                       .expect = Expect::float_as_said,
+                       .field = "statistics.sparsity_ratio",
+                       .what = "0 to 1",
+                       .found = std::bit_cast<std::uint64_t>(double{self.sparsity_ratio})};
+        });
     io("statistics.value_min", self.value_min);
     io("statistics.value_max", self.value_max);
     io("statistics.value_abs_max", self.value_abs_max);
     io("statistics.value_mean", self.value_mean);
     io("statistics.value_stddev", self.value_stddev);
-    io.check(!self.has(StatisticsBit::value_stats) || !(self.value_stddev < 0),
-             {.code = Errc::invalid_value,
-              .expect = Expect::float_as_said,
-              .field = "statistics.value_stddev",
-              .what = "0 or more",
-              .found = std::bit_cast<std::uint64_t>(double{self.value_stddev})});
+    rule(StatisticsBit::value_stats,
+         !self.has(StatisticsBit::value_stats) || !(self.value_stddev < 0), [&] {
+           return Error{.code = Errc::invalid_value,
+                        .expect = Expect::float_as_said,
+                        .field = "statistics.value_stddev",
+                        .what = "0 or more",
+                        .found = std::bit_cast<std::uint64_t>(double{self.value_stddev})};
+         });
     const std::uint64_t at_n = io.position();
     io("statistics.nm_n", self.nm_n);
     io("statistics.nm_m", self.nm_m);
-    io.check(!self.has(StatisticsBit::nm_sparsity) || self.nm_n <= self.nm_m,
-             {.code = Errc::invalid_value,
-              .expect = Expect::at_most,
-              .field = "statistics.nm_n",
-              .what = "(nm_m)",
-              .offset = at_n,
-              .expected = self.nm_m,
-              .found = self.nm_n});
+    rule(StatisticsBit::nm_sparsity,
+         !self.has(StatisticsBit::nm_sparsity) || self.nm_n <= self.nm_m, [&] {
+           return Error{.code = Errc::invalid_value,
+                        .expect = Expect::at_most,
+                        .field = "statistics.nm_n",
+                        .what = "(nm_m)",
+                        .offset = at_n,
+                        .expected = self.nm_m,
+                        .found = self.nm_n};
+         });
     const auto yes_or_no = [&](std::string_view field, auto& value) {
       io(field, value);
-      io.check(!self.has(StatisticsBit::nan_inf) || value <= 1, {.code = Errc::invalid_value,
-                                                                 .expect = Expect::at_most,
-                                                                 .field = field,
-                                                                 .expected = 1,
-                                                                 .found = value});
+      rule(StatisticsBit::nan_inf, !self.has(StatisticsBit::nan_inf) || value <= 1, [&] {
+        return Error{.code = Errc::invalid_value,
+                     .expect = Expect::at_most,
+                     .field = field,
+                     .expected = 1,
+                     .found = value};
+      });
     };
     yes_or_no("statistics.has_nan", self.has_nan);
     yes_or_no("statistics.has_inf", self.has_inf);

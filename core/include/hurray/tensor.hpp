@@ -17,6 +17,7 @@ enum class Provenance : std::uint8_t { own, outside };
 struct BindOptions {
   Provenance provenance = Provenance::own;
   Device memory_device = Device::cpu;
+  bool permissive = false;  ///< Also what only permissive mode reads; such a tensor is opaque.
 };
 
 /// One descriptor and the memory it speaks of. Copying shares the memory. Values may be used from
@@ -57,7 +58,7 @@ class Tensor {
 /// placement and sync mode of each buffer (an empty table: CPU, standard memory, producer-synced).
 /// Sizes and alignments in it are replaced by what `buffers` are.
 ///
-/// Fails as `unsupported` for layouts that are not dense: they are described, not handed out.
+/// An unknown layout takes no buffers: its table cannot be reached.
 /// Fails where the result breaks a rule of 01-descriptor.md section 6: with origin `buffer` for
 /// buffers that are too small or badly aligned and for impossible placements, else with origin
 /// `descriptor`.

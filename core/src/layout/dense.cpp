@@ -45,9 +45,11 @@ Strides ColumnMajor::strides_for(const Shape& shape) const {
   return running_product(shape, [](std::size_t k) { return k; });
 }
 
-std::optional<ElementRange> Strided::range(const Shape& shape) const noexcept {
+std::optional<ElementRange> strided_range(std::span<const std::int64_t> strides,
+                                          std::span<const std::uint64_t> shape) noexcept {
+  if (strides.size() != shape.size()) return std::nullopt;
   ElementRange range;
-  for (std::size_t k = 0; k < shape.rank(); ++k) {
+  for (std::size_t k = 0; k < shape.size(); ++k) {
     const std::uint64_t steps = shape[k] - 1;
     if (strides[k] == 0 || steps == 0) continue;
     if (steps > max_elements) return std::nullopt;
@@ -59,6 +61,26 @@ std::optional<ElementRange> Strided::range(const Shape& shape) const noexcept {
     end = *sum;
   }
   return range;
+}
+
+std::optional<ElementRange> Strided::range(const Shape& shape) const noexcept {
+  return strided_range({strides.data(), strides.size()}, {shape.data(), shape.size()});
+}
+
+DigitCodec RowMajor::codec(const Shape& shape) const noexcept {
+  DigitCodec codec(shape);
+  codec.add(tag, shape);
+  return codec;
+}
+DigitCodec ColumnMajor::codec(const Shape& shape) const noexcept {
+  DigitCodec codec(shape);
+  codec.add(tag, shape);
+  return codec;
+}
+DigitCodec Strided::codec(const Shape& shape) const noexcept {
+  DigitCodec codec(shape);
+  codec.add(tag, shape, strides);
+  return codec;
 }
 
 }  // namespace hurray

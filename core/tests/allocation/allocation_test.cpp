@@ -2,7 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "fail_everywhere.hpp"
+#include "hurray/data_checks.hpp"
+#include "hurray/dequantize.hpp"
+#include "hurray/quantization_checks.hpp"
+#include "hurray/statistics_of.hpp"
 #include "hurray/tensor.hpp"
+#include "hurray/to_dense.hpp"
 #include "support.hpp"
 
 namespace hurray::testing {
@@ -44,6 +49,31 @@ TEST(Allocation, EveryFailureIsOutOfMemory) {
   });
 }
 
+TEST(Allocation, ElementsAndDenseCopiesRunOutCleanly) {
+  const auto tensor = [](DType dtype, Shape shape, Layout layout, std::vector<Buffer> buffers) {
+    Descriptor d;
+    d.dtype = dtype;
+    d.shape = std::move(shape);
+    d.layout = std::move(layout);
+    return *bind(std::move(d), std::move(buffers));
+  };
+  const auto zeros = [](std::uint64_t size) { return *Buffer::allocate(size, true); };
+  Buffer indices = zeros(16);
+  detail::store<std::uint64_t>(indices.data(), 1);  // entries 1 and 0: unsorted, so sorted aside
+  const Tensor coo = tensor(DType::int8, {4}, Coo{.nnz = 2}, {zeros(2), indices});
+  const Tensor strided = tensor(DType::int4, {2, 3}, Strided{{3, 2}}, {zeros(4)});
+  Buffer pointers = zeros(8);
+  detail::store<std::uint32_t>(pointers.data() + 4, 1);
+  const Tensor paged =
+      tensor(DType::int8, {2, 1, 1}, BlockPaged{.num_pages = 1, .page_size = 2, .num_seqs = 1},
+             {zeros(2), zeros(4), pointers});
+  for (const Tensor& t : {coo, strided, paged}) {
+    EXPECT_GT(fail_everywhere([&] { return Elements::over(t, {.write = true}); }), 0);
+    EXPECT_GT(fail_everywhere([&] { return to_dense(t); }), 0);
+  }
+  EXPECT_GT(fail_everywhere([&] { return check_data(coo); }), 0);
+}
+
 TEST(Allocation, CopyingAnOversizedValueThrowsAndLeavesTheOriginal) {
   const Descriptor d = oversized();
   fail_after = 0;
@@ -77,6 +107,32 @@ TEST(Allocation, ADecoderTakesNothingFromADeclaredCount) {
   allocations = 0;
   EXPECT_EQ(decode(bytes).error().code, Errc::truncated);
   EXPECT_EQ(allocations, 0);
+}
+
+TEST(Allocation, ValuesOfQuantizedTensorsRunOutCleanly) {
+  const auto ones = [](std::uint64_t n) {
+    Buffer buffer = *Buffer::allocate(4 * n);
+    for (std::uint64_t i = 0; i < n; ++i)
+      detail::store<std::uint32_t>(buffer.data() + 4 * i, 0x3F800000);
+    return buffer;
+  };
+  Descriptor d = dense(DType::int8, {4, 2});
+  d.set_quantization(Quantization{PerBlockAffine{0, 2, 1, 2, DType::float32}, {}});
+  d.buffers = {};
+  const Tensor blocks = *bind(d, {*Buffer::allocate(8, true), ones(4), ones(4)});
+  EXPECT_GT(fail_everywhere([&] { return dequantize(blocks); }), 0);
+  EXPECT_GT(fail_everywhere([&] { return statistics_of(blocks); }), 0);
+
+  d.layout = BlockPaged{.num_pages = 2, .page_size = 2, .num_seqs = 1};
+  d.shape = {4, 1, 1};
+  d.set_quantization(Quantization{PerBlockAffine{0, 2, 3, no_buffer, DType::float32}, {}});
+  Buffer table = *Buffer::allocate(8, true);
+  Buffer starts = *Buffer::allocate(8, true);
+  detail::store<std::uint32_t>(table.data() + 4, 1);
+  detail::store<std::uint32_t>(starts.data() + 4, 2);
+  const Tensor paged = *bind(d, {*Buffer::allocate(4, true), table, starts, ones(4)});
+  EXPECT_GT(fail_everywhere([&] { return check_parameters(paged); }), 0);
+  EXPECT_GT(fail_everywhere([&] { return dequantize(paged); }), 0);
 }
 
 }  // namespace

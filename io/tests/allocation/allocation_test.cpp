@@ -113,6 +113,61 @@ TEST(Allocation, WritingAStream) {
   }
 }
 
+/// A group in a group, with one tensor in each.
+Item oversized_item() {
+  Item item{oversized()};
+  for (int i = 0; i < 2; ++i)
+    item =
+        *compose(CompositionRule::group, CombineOp::none, {}, DType::uint8, {{oversized()}, item});
+  return item;
+}
+
+TEST(Allocation, CompositesInAStream) {
+  const Item item = oversized_item();
+  auto writer = StreamWriter::in_memory();
+  EXPECT_GT(fail_everywhere([&] { return writer->write_item(item); }), 5);
+  ASSERT_TRUE(writer->finish());
+  auto expected = StreamWriter::in_memory();
+  ASSERT_TRUE(expected->write_item(item));
+  EXPECT_TRUE(std::ranges::equal(writer->bytes(), expected->bytes())) << "refusals write nothing";
+  EXPECT_GT(fail_everywhere([&]() -> Result<void> {
+              auto reader = StreamReader::over(writer->bytes());
+              if (!reader) return reader.error();
+              const auto read = reader->next_item();
+              if (!read) return read.error();
+              EXPECT_EQ((*read)->members.size(), 2u);
+              return {};
+            }),
+            10);
+
+  // Frame by frame, every refusal leaves the writer where it was.
+  auto frames = StreamWriter::in_memory();
+  for_each_item(item, [&](const Item& part, std::span<const std::size_t>) {
+    std::vector<BufferSource> sources;
+    for (const Buffer& buffer : part.tensor.buffers()) sources.emplace_back(buffer.bytes());
+    const Descriptor descriptor = part.tensor.wire_descriptor();
+    fail_everywhere([&] { return frames->write(descriptor, sources); });
+    return true;
+  });
+  ASSERT_TRUE(frames->finish());
+  EXPECT_TRUE(std::ranges::equal(frames->bytes(), expected->bytes()));
+}
+
+TEST(Allocation, NothingIsTakenFromAMemberCount) {
+  Descriptor head;
+  head.layout = CompositeHead{.member_count = 0xFFFFFFFE};
+  const Bytes bytes = *encode(head);
+  StreamReadOptions options;
+  options.max_item_members = ~std::uint64_t{0};
+  auto reader = StreamReader::over(bytes, options);
+  allocations = 0;
+  const auto item = reader->next_item();
+  const long taken = allocations;
+  ASSERT_FALSE(item);
+  EXPECT_EQ(item.error().code, Errc::truncated);
+  EXPECT_LE(taken, 10);
+}
+
 TEST(Allocation, KeyValues) {
   const KeyValues kv = {
       {"a key that is longer than a short string holds", std::string(100, 's')},

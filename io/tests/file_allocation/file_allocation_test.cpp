@@ -123,6 +123,62 @@ TEST(FileAllocation, OpeningAndReading) {
   EXPECT_GT(fail_everywhere([&] { return load_kv(path); }), 3);
 }
 
+TEST(FileAllocation, Composites) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a file name longer than a short string.hrry";
+  const Tensor tensor = *bind(oversized(5000), {*Buffer::allocate(5000, true)});
+  const Item plain_item{tensor};
+  Item item = plain_item;
+  for (int i = 0; i < 2; ++i)
+    item = *compose(CompositionRule::group, CombineOp::none, {}, DType::uint8, {{tensor}, item});
+  WriteOptions options;
+  options.sync = false;
+  options.sorted_index = true;
+  auto writer = create(path, options);
+  const std::string name = "a name that is longer than a short string holds";
+  EXPECT_GT(fail_everywhere([&] { return writer.write_item(name, item); }), 10);
+  EXPECT_GT(fail_everywhere([&] { return writer.write_item("b", plain_item); }), 3);
+  ASSERT_EQ(failure(writer.finish()), "");
+  auto again = create(folder / "again.hrry", options);
+  ASSERT_EQ(failure(again.write_item(name, item)), "");
+  ASSERT_EQ(failure(again.write_item("b", plain_item)), "");
+  ASSERT_EQ(failure(again.finish()), "");
+  EXPECT_EQ(read_bytes(path), read_bytes(folder / "again.hrry"));
+
+  for (const ModeInfo& mode : modes) {
+    OpenOptions how;
+    how.mode = mode.tag;
+    const auto file = File::open(path, how);
+    ASSERT_TRUE(file);
+    EXPECT_GT(fail_everywhere([&] { return file->item(name); }), 10);
+    EXPECT_GT(fail_everywhere([&] { return file->owners(); }), 5);
+  }
+}
+
+/// Row 28: a declared count is compared with the entries before anything is taken for it.
+TEST(FileAllocation, NothingIsTakenFromAMemberCount) {
+  const TemporaryFolder folder;
+  auto writer = create(folder / "a.hrry", plain());
+  Descriptor head;
+  head.layout = CompositeHead{};
+  ASSERT_TRUE(write(writer, "head", head, {}));
+  ASSERT_TRUE(write(writer, "t", dense(DType::uint8, {1}, 1), {Bytes(1)}));
+  ASSERT_TRUE(writer.finish());
+  Image image{read_bytes(folder / "a.hrry")};
+  image.set<std::uint32_t>(64 + 32, 0xFFFFFFFE);  // rank 0: the layout is at 28
+  write_bytes(folder / "a.hrry", image.bytes);
+  const auto file = File::open(folder / "a.hrry");
+  ASSERT_TRUE(file);
+  allocations = 0;
+  const auto item = file->item(0);
+  const long taken = allocations;
+  ASSERT_FALSE(item);
+  EXPECT_EQ(item.error().code, Errc::truncated);
+  EXPECT_EQ(item.error().expected, 0xFFFFFFFEu);
+  EXPECT_EQ(item.error().found, 1u);
+  EXPECT_LT(taken, 20);
+}
+
 /// An entry costs a few bytes, and nothing is taken from a declared count.
 TEST(FileAllocation, OpeningTakesFewBlocks) {
   const TemporaryFolder folder;

@@ -24,8 +24,8 @@ enum class LayoutTag : std::uint8_t {
   hilbert = 0x40,
 };
 
-/// How an index finds its element (02-layouts.md section 1).
-enum class LayoutClass : std::uint8_t { dense, sparse, indirect, virtual_ };
+/// How an index finds its element (02-layouts.md section 1); `opaque`: nobody here knows.
+enum class LayoutClass : std::uint8_t { dense, sparse, indirect, virtual_, opaque };
 
 /// One layout. Its own buffers number `buffers + buffers_per_dimension * rank`.
 struct LayoutInfo {
@@ -54,12 +54,16 @@ inline constexpr auto layouts = std::to_array<LayoutInfo>({
 });
 static_assert(strictly_sorted(layouts));
 
+/// What private and unknown tags share in place of a row.
+inline constexpr LayoutInfo opaque_layout{
+    LayoutTag{}, "extension", LayoutClass::opaque, 0, 64, 1, 0};
+
 constexpr const LayoutInfo* info(LayoutTag tag) noexcept { return row_of<layouts>(tag); }
 
 /// "csr"; "extension" for a private tag and for one that is not assigned.
 constexpr std::string_view name(LayoutTag tag) noexcept {
   const LayoutInfo* row = info(tag);
-  return row != nullptr ? row->name : "extension";
+  return row != nullptr ? row->name : opaque_layout.name;
 }
 
 /// What a tag is to a reader: assigned, not yet assigned, agreed between two parties, never valid.
@@ -69,7 +73,8 @@ constexpr std::string_view layout_tag_kind(std::uint8_t tag) noexcept {
   return info(static_cast<LayoutTag>(tag)) != nullptr ? "named" : "reserved";
 }
 
-/// A layout's own buffers at this rank (quantization parameters come after them).
+/// A layout's own buffers at this rank (quantization parameters come after them); of opaque layouts
+/// only the first is known to be theirs.
 constexpr std::size_t own_buffers(const LayoutInfo& row, std::size_t rank) noexcept {
   return row.buffers + row.buffers_per_dimension * rank;
 }

@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "hurray/composite.hpp"
 #include "hurray/descriptor.hpp"
 #include "hurray/io/error.hpp"
 #include "hurray/io/key_values.hpp"
@@ -42,12 +44,14 @@ struct OpenOptions {
   std::uint64_t max_kv_bytes = 256u << 20;
   std::uint32_t max_descriptor_bytes = 16u << 20;
   std::optional<std::uint64_t> max_tensor_bytes = {};
+  std::uint32_t max_composite_depth = default_composite_depth;  ///< 1 to 64.
   /// Of what cannot be read at any position (pipes), and is kept in memory first; only in mode
   /// `memory`.
   std::uint64_t max_spool_bytes = 1u << 30;
-  bool private_memory_classes = false;  ///< As in `DecodeOptions`.
-  /// Asked when a signal comes, and at least once a second, while a pipe is waited for; true ends the
-  /// call as a `system` error with EINTR.
+  bool permissive = false;  ///< As in `DecodeOptions`.
+  Agreed agreed = {};       ///< As in `DecodeOptions`; its lists live as long as the `File`.
+  /// Asked when a signal comes, and at least once a second, while a pipe is waited for; true ends
+  /// the call as a `system` error with EINTR.
   std::function<bool()> interrupted = {};
 };
 
@@ -126,8 +130,24 @@ class HURRAY_EXPORT File {
   Result<Descriptor> descriptor(std::size_t i) const;
   /// The encoded bytes of that descriptor (for annotation).
   Result<Bytes> descriptor_bytes(std::size_t i) const;
-  /// Entry `i` over the file's memory: the mapping, or own memory in mode `memory`.
+  /// Entry `i` over the file's memory: the mapping, or own memory in mode `memory`. A composite
+  /// head has no buffers; a member is a tensor like any other. In permissive mode a tensor of
+  /// unknown layout has no buffers that could be found: `raw_bytes` has them all.
   Result<Tensor> tensor(std::size_t i) const;
+  /// The data region of entry `i`, buffers and the padding between them (row 25 of section 12).
+  Result<Buffer> raw_bytes(std::size_t i) const;
+
+  /// Entry `i`, with all of its members if it is a composite head: the tensors behind it by
+  /// `descriptor_offset` (04-file.md section 9). Every rule is judged before data is read; a
+  /// composite that fails leaves its members readable as tensors. Errors name the head that they
+  /// are about, and fields that start with "members[]" count its members.
+  Result<Item> item(std::size_t i) const;
+  /// The same by name; `not_found` where there is none.
+  Result<Item> item(std::string_view name) const;
+  /// For every entry in index order the entry of the head that binds it directly, none for the
+  /// items at the top. Reads every descriptor; one that cannot be understood counts as a plain
+  /// tensor. In permissive mode a torn head binds nothing.
+  Result<std::vector<std::optional<std::size_t>>> owners() const;
 
   /// The bytes that tensors share in the mapped modes; null owner in mode `memory`.
   std::shared_ptr<Owner> mapping() const noexcept;

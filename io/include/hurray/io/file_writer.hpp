@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "hurray/composite.hpp"
 #include "hurray/descriptor.hpp"
 #include "hurray/io/buffer_source.hpp"
 #include "hurray/io/error.hpp"
@@ -51,11 +52,20 @@ class HURRAY_EXPORT FileWriter {
   /// Whether `write` would take this name, descriptor and these buffer sizes: nothing is written.
   Result<void> check(std::string_view name, const Descriptor& descriptor,
                      std::span<const BufferSource> buffers) const;
-  /// Writes the descriptor as it is given and its buffers. A refusal (name, sizes, descriptor)
-  /// writes nothing and leaves the writer usable; after an I/O error every later call fails.
+  /// Writes the descriptor as it is given and its buffers. A refusal (name, sizes, descriptor, a
+  /// composite's rules) writes nothing and leaves the writer usable; after an I/O error every later
+  /// call fails. What follows a composite head is its members.
   Result<void> write(std::string_view name, const Descriptor& descriptor,
                      std::span<const BufferSource> buffers);
-  /// KV section, index, trailer; then the file appears. Every later call fails.
+  /// A plain tensor, or a head with all of its members (04-file.md section 9); the whole tree and
+  /// all names are judged before the first byte. `member_names`: one for each tensor below the
+  /// head, in emission order; none at all: "<head>.<i>", recursively (D21). Descriptors are written
+  /// in their wire form (`Tensor::wire_descriptor`). Fails as `unsupported` for memory that is not
+  /// the host's.
+  Result<void> write_item(std::string_view name, const Item& item,
+                          std::span<const std::string> member_names = {});
+  /// KV section, index, trailer; then the file appears. Every later call fails. Refused while a
+  /// composite waits for members, after which they can still be written.
   Result<void> finish(const KeyValues& kv = {});
 
  private:

@@ -1,0 +1,93 @@
+#include "hurray/dense_view.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "hurray/checked.hpp"
+
+namespace hurray::detail {
+namespace {
+
+std::uint64_t magnitude(std::int64_t stride) noexcept {
+  return stride < 0 ? ~static_cast<std::uint64_t>(stride) + 1 : static_cast<std::uint64_t>(stride);
+}
+
+/// Whether places may coincide: some dimension steps less far than those with shorter strides
+/// reach.
+bool overlap(std::span<const std::int64_t> strides, const Shape& shape) {
+  if (shape.is_empty()) return false;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> dimensions;
+  for (std::size_t k = 0; k < strides.size(); ++k)
+    if (shape[k] > 1) dimensions.emplace_back(magnitude(strides[k]), shape[k]);
+  std::ranges::sort(dimensions);
+  std::uint64_t reach = 0;
+  for (const auto& [stride, size] : dimensions) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);  // at most 2^63 - 1 elements apart, which `validate` has checked
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<Strides> view_strides(const Tensor& tensor, DType dtype, std::size_t rank, bool writes,
+                             bool codes) {
+  return contain(Origin::descriptor, [&]() -> Result<Strides> {
+    const Descriptor& d = tensor.descriptor();
+    if (auto may = readable(tensor); !may) return may.error();
+    if (d.dtype != dtype)
+      return Error{.code = Errc::inconsistent,
+                   .expect = Expect::exactly,
+                   .field = "type_tag",
+                   .what = name(dtype),
+                   .expected = static_cast<std::uint64_t>(dtype),
+                   .found = static_cast<std::uint64_t>(d.dtype)};
+    if (d.shape.rank() != rank)
+      return Error{.code = Errc::inconsistent,
+                   .expect = Expect::exactly,
+                   .field = "rank",
+                   .expected = rank,
+                   .found = d.shape.rank()};
+    if (d.quantization() != nullptr && !codes)
+      return Error{.code = Errc::unsupported,
+                   .field = "quantization",
+                   .what = "a view shows codes, not values: dequantize, or ask for View::codes"};
+    if (d.shape.is_dynamic())
+      return Error{.code = Errc::unsupported, .field = "shape", .what = "a dynamic size"};
+    auto strides = strides_of(d.layout, d.shape);
+    if (!strides)
+      return Error{.code = Errc::unsupported,
+                   .field = "layout_tag",
+                   .what = "a view needs strides: make the tensor row-major with to_dense"};
+    if (writes && tensor.readonly())
+      return Error{.code = Errc::unsupported,
+                   .origin = Origin::buffer,
+                   .index = 0,
+                   .field = "buffers[]",
+                   .what = "read-only memory: view it as const elements"};
+    if (writes && overlap({strides->data(), strides->size()}, d.shape))
+      return Error{.code = Errc::unsupported,
+                   .field = "layout.strides",
+                   .what = "elements share places: view them as const, or copy them first"};
+    if (writes)
+      if (auto made = tensor.buffer(0).make_writable(); !made) return made.error();
+    return *std::move(strides);
+  });
+}
+
+Result<void> view_alignment(const Tensor& tensor, std::size_t alignment) {
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.buffer(0).data()) +
+                       static_cast<std::uintptr_t>(tensor.descriptor().byte_offset);
+  if (tensor.buffer(0).size() == 0 || address % alignment == 0) return {};
+  return Error{.code = Errc::unsupported,
+               .origin = Origin::buffer,
+               .expect = Expect::at_least,
+               .index = 0,
+               .field = "buffers[].alignment",
+               .what = "bytes at element [0,…,0]: view it as const elements",
+               .expected = alignment,
+               .found = std::uint64_t{address & (~address + 1)}};
+}
+
+}  // namespace hurray::detail

@@ -1,0 +1,318 @@
+#include "hurray/to_dense.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "hurray/checked.hpp"
+#include "hurray/data_checks.hpp"
+#include "hurray/gather.hpp"
+#include "packed_bits.hpp"
+
+namespace hurray {
+namespace {
+
+constexpr auto max_bytes = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+
+/// Bytes of the elements once they are packed row by row.
+Result<std::uint64_t> dense_bytes(const Shape& shape, unsigned width) {
+  const std::uint64_t count = shape.count();
+  const auto bytes = packed_bytes(width, count);
+  if (count <= max_bytes && bytes && *bytes <= max_bytes) return *bytes;
+  return Error{.code = Errc::overflow,
+               .expect = Expect::at_most,
+               .field = "shape",
+               .what = "bytes of elements row by row",
+               .expected = max_bytes,
+               .found = bytes.value_or(std::numeric_limits<std::uint64_t>::max())};
+}
+
+/// Moves elements from buffer 0 to row-major places: one, or several at equal distances. Those that
+/// are not wholly inside both memories are left out and remembered.
+class Mover {
+ public:
+  Mover(const Elements& from, std::span<std::byte> to) noexcept
+      : width_(from.width()), before_(from.tensor().descriptor().byte_offset), to_(to.data()) {
+    const Buffer& buffer = from.tensor().buffer(0);
+    from_ = buffer.data();
+    lowest_ = -elements_in(before_);
+    end_ = elements_in(buffer.size() - before_);
+    target_end_ = elements_in(to.size());
+  }
+
+  void one(std::uint64_t target, std::int64_t slot) noexcept {
+    steps(static_cast<std::int64_t>(target), 1, slot, 1, 1);
+  }
+
+  /// `count` elements (at least 1) from `slot` on, `slot_step` apart, become row-major elements
+  /// from `target` on, `target_step` apart.
+  void run(std::uint64_t target, std::uint64_t target_step, std::int64_t slot,
+           std::int64_t slot_step, std::uint64_t count) noexcept {
+    const auto to = static_cast<std::int64_t>(target);
+    if (target_step != 1 || slot_step != 1 || count == 1)
+      return steps(to, static_cast<std::int64_t>(target_step), slot, slot_step, count);
+    const auto last = static_cast<std::int64_t>(count - 1);
+    if (!inside(to, to + last, slot, slot + last)) return;
+    const auto source = place(width_, before_, slot);
+    const auto there = place(width_, 0, to);
+    if (source && there) detail::copy_run(width_, to_, *there, from_, *source, count);
+  }
+
+  /// False where some element was left out.
+  bool moved_all() const noexcept { return whole_; }
+
+ private:
+  /// Elements that fit in `bytes` bytes, which are in memory.
+  std::int64_t elements_in(std::uint64_t bytes) const noexcept {
+    return static_cast<std::int64_t>(width_ >= 8 ? bytes / (width_ / 8) : bytes * 8 / width_);
+  }
+
+  bool inside(std::int64_t to, std::int64_t last_to, std::int64_t slot,
+              std::int64_t last_slot) noexcept {
+    const bool held = std::max(to, last_to) < target_end_ && std::min(slot, last_slot) >= lowest_ &&
+                      std::max(slot, last_slot) < end_;
+    whole_ &= held;
+    return held;
+  }
+
+  void steps(std::int64_t to, std::int64_t to_step, std::int64_t slot, std::int64_t slot_step,
+             std::uint64_t count) noexcept {
+    const auto last = static_cast<std::int64_t>(count - 1);
+    if (!inside(to, to + last * to_step, slot, slot + last * slot_step)) return;
+    if (width_ < 8) return packed(to, to_step, slot, slot_step, count);
+    const auto bytes = static_cast<std::int64_t>(width_ / 8);
+    std::byte* target = to_ + to * bytes;
+    const std::byte* source = from_ + (static_cast<std::int64_t>(before_) + slot * bytes);
+    const std::int64_t forward = to_step * bytes;
+    const std::int64_t along = slot_step * bytes;
+    switch (width_) {
+      case 8:
+        return items<1>(target, forward, source, along, count);
+      case 16:
+        return items<2>(target, forward, source, along, count);
+      case 32:
+        return items<4>(target, forward, source, along, count);
+      case 64:
+        return items<8>(target, forward, source, along, count);
+      case 128:
+        return items<16>(target, forward, source, along, count);
+      default:
+        for (; count > 0; --count) {
+          std::memcpy(target, source, static_cast<std::size_t>(bytes));
+          if (count == 1) return;
+          target += forward;
+          source += along;
+        }
+    }
+  }
+
+  template <std::size_t Bytes>
+  static void items(std::byte* to, std::int64_t to_step, const std::byte* from,
+                    std::int64_t from_step, std::uint64_t count) noexcept {
+    for (;; to += to_step, from += from_step) {
+      std::memcpy(to, from, Bytes);
+      if (--count == 0) return;
+    }
+  }
+
+  void packed(std::int64_t to, std::int64_t to_step, std::int64_t slot, std::int64_t slot_step,
+              std::uint64_t count) noexcept {
+    const auto width = static_cast<std::int64_t>(width_);
+    std::int64_t target = to * width;  // bits
+    std::int64_t source = static_cast<std::int64_t>(before_) * 8 + slot * width;
+    for (; count > 0; --count, target += to_step * width, source += slot_step * width)
+      put_bits(to_ + (target >> 3), static_cast<unsigned>(target & 7), width_,
+               take_bits(from_ + (source >> 3), static_cast<unsigned>(source & 7), width_));
+  }
+
+  unsigned width_;
+  std::uint64_t before_;
+  const std::byte* from_;
+  std::byte* to_;
+  std::int64_t lowest_;
+  std::int64_t end_;
+  std::int64_t target_end_;
+  bool whole_ = true;
+};
+
+/// One at a time, or by runs where the layout has them, in storage order.
+void move_each(const Elements& elements, Mover& mover) {
+  const Tensor& tensor = elements.tensor();
+  const Shape& shape = tensor.descriptor().shape;
+  const auto place_of = [&](std::span<const std::uint64_t> index) {
+    std::uint64_t target = 0;
+    for (std::size_t k = 0; k < index.size(); ++k) target = target * shape[k] + index[k];
+    return target;
+  };
+  const auto one = [&](std::span<const std::uint64_t> index, auto slot) {
+    mover.one(place_of(index), static_cast<std::int64_t>(slot));
+    return true;
+  };
+  const auto by_runs = [&](const DigitCodec& codec) {
+    std::array<std::uint64_t, max_rank> pitch;  // row-major elements from one index to the next
+    std::uint64_t product = 1;
+    for (std::size_t k = shape.rank(); k-- > 0; product *= shape[k]) pitch[k] = product;
+    codec.for_each_run([&](const DigitRun& run) {
+      const std::uint64_t step = shape.rank() == 0 ? 1 : run.unit * pitch[run.dimension];
+      mover.run(place_of(run.index), step, run.offset, run.stride, run.steps);
+      return true;
+    });
+  };
+  std::visit(
+      [&]<class T>(const T& layout) {
+        if constexpr (DenseLayout<T>) {
+          if constexpr (std::is_same_v<decltype(layout.codec(shape)), DigitCodec>)
+            by_runs(layout.codec(shape));
+          else
+            layout.for_each(shape, one);
+        } else if constexpr (SparseLayout<T>) {
+          layout.for_each(shape, index_buffers(tensor), one);
+        }
+      },
+      tensor.descriptor().layout);
+}
+
+/// Elements of whole bytes under strides.
+void gather_strided(const Elements& elements, const Strides& strides, std::span<std::byte> out) {
+  const Tensor& tensor = elements.tensor();
+  const Shape& shape = tensor.descriptor().shape;
+  ArraySource source;
+  source.origin = tensor.buffer(0).data() + *to_size(tensor.descriptor().byte_offset);
+  source.shape = shape;
+  source.item_bytes = elements.width() / 8;
+  source.strides.resize(shape.rank());
+  for (std::size_t k = 0; k < shape.rank(); ++k)  // one step is a stride that nobody takes
+    source.strides[k] =
+        shape[k] == 1 ? 0 : strides[k] * static_cast<std::int64_t>(source.item_bytes);
+  gather(source, 0, out);
+}
+
+/// Page by page. The tokens of all sequences follow each other in dimension 0.
+Result<void> move_pages(const Elements& elements, const BlockPaged& layout, Mover& mover) {
+  const Shape& shape = elements.tensor().descriptor().shape;
+  const auto tokens = elements.sequence_tokens();
+  if (!tokens) return tokens.error();
+  const std::uint64_t token_elements = shape[1] * shape[2];
+  const IndexBuffers buffers = index_buffers(elements.tensor());
+  std::uint64_t target = 0;
+  std::array<std::uint64_t, 4> index{};
+  for (index[0] = 0; index[0] < tokens->size(); ++index[0]) {
+    const std::uint64_t count = (*tokens)[static_cast<std::size_t>(index[0])];
+    for (index[1] = 0; index[1] < count; index[1] += layout.page_size) {
+      const auto slot = layout.find(index, shape, buffers);
+      if (!slot) break;
+      const std::uint64_t run =
+          std::min<std::uint64_t>(layout.page_size, count - index[1]) * token_elements;
+      mover.run(target, 1, static_cast<std::int64_t>(*slot), 1, run);
+      target += run;
+    }
+  }
+  return {};
+}
+
+/// A stored element has the value 0.
+bool stores_zeros(const Elements& elements, std::uint64_t nnz) {
+  const DType dtype = elements.tensor().descriptor().dtype;
+  if (info(dtype) == nullptr) return true;  // only its owner knows
+  for (std::uint64_t slot = 0; slot < nnz; ++slot) {
+    const auto code = elements.load(static_cast<std::int64_t>(slot));
+    if (!code) return true;
+    const auto halves = complex_halves(dtype, *code);
+    if (to_double(dtype, halves[0]) == 0 &&
+        (info(dtype)->kind != Kind::complex || to_double(dtype, halves[1]) == 0))
+      return true;
+  }
+  return false;
+}
+
+std::optional<std::uint64_t> nnz_of(const Layout& layout) noexcept {
+  return std::visit(
+      []<class T>(const T& alternative) -> std::optional<std::uint64_t> {
+        if constexpr (SparseLayout<T>) return alternative.nnz;
+        return std::nullopt;
+      },
+      layout);
+}
+
+/// Counts of a sparse tensor take stored zeros for elements; those of a dense one do not.
+std::optional<Statistics> statistics_of(const Elements& elements) {
+  const Descriptor& d = elements.tensor().descriptor();
+  if (d.statistics() == nullptr) return std::nullopt;
+  Statistics kept = *d.statistics();
+  const auto nnz = nnz_of(d.layout);
+  constexpr std::uint32_t counts = static_cast<std::uint32_t>(StatisticsBit::nnz) |
+                                   static_cast<std::uint32_t>(StatisticsBit::sparsity);
+  if (nnz && (kept.computed_mask & counts) != 0 && stores_zeros(elements, *nnz)) {
+    kept.computed_mask &= ~counts;
+    kept.nnz = 0;
+    kept.sparsity_ratio = 0;
+  }
+  return kept;
+}
+
+Error refused(std::string_view field, std::string_view what) noexcept {
+  return {.code = Errc::unsupported, .field = field, .what = what};
+}
+
+Result<void> copy_elements(const Elements& elements, std::span<std::byte> out) {
+  const Descriptor& d = elements.tensor().descriptor();
+  const auto strides = strides_of(d.layout, d.shape);
+  if (strides && elements.width() >= 8) {
+    gather_strided(elements, *strides, out);
+    return {};
+  }
+  Mover mover(elements, out);
+  if (const auto* paged = std::get_if<BlockPaged>(&d.layout)) {
+    if (auto done = move_pages(elements, *paged, mover); !done) return done;
+  } else {
+    move_each(elements, mover);
+  }
+  if (mover.moved_all()) return {};
+  return Error{.code = Errc::out_of_bounds,
+               .origin = Origin::buffer,
+               .index = 0,
+               .field = "buffers[]",
+               .what = "an element does not lie in the buffer"};
+}
+
+}  // namespace
+
+Result<Tensor> to_dense(const Tensor& tensor, const ElementOptions& options) {
+  return contain(Origin::buffer, [&]() -> Result<Tensor> {
+    const Descriptor& d = tensor.descriptor();
+    const auto elements = Elements::over(tensor, {.sequence_tokens = options.sequence_tokens});
+    if (!elements) return elements.error();
+    if (d.quantization() != nullptr)
+      return refused("quantization", "stored codes are not the elements; dequantize them");
+    if (ambiguous_bool(tensor))
+      return refused("buffers[]",
+                     "a bool tensor with one byte for each element: either that, or packed bits "
+                     "with room to spare, and the bytes do not say which");
+    if (options.canonical)
+      if (auto error = check_canonical(tensor)) return *error;
+    if (std::holds_alternative<BlockPaged>(d.layout))
+      if (auto tokens = elements->sequence_tokens(); !tokens) return tokens.error();
+    const auto nnz = nnz_of(d.layout);
+    if (nnz && d.dtype == DType::float8_e8m0 && *nnz != d.shape.count())
+      return refused("type_tag", "float8_e8m0 has no zero for the elements that are not stored");
+    const auto bytes = dense_bytes(d.shape, elements->width());
+    if (!bytes) return bytes.error();
+    if (std::holds_alternative<RowMajor>(d.layout) && d.byte_offset == 0 &&
+        tensor.buffer(0).size() == *bytes)
+      return tensor;
+    auto memory = Buffer::allocate(*bytes, true);
+    if (!memory) return memory.error();
+    if (!d.shape.is_empty())
+      if (auto done = copy_elements(*elements, memory->bytes()); !done) return done.error();
+    Descriptor dense;
+    dense.dtype = d.dtype;
+    dense.shape = d.shape;
+    if (const Shard* shard = d.shard()) dense.set_shard(*shard);
+    if (const ExtensionType* type = d.extension_type()) dense.set_extension_type(*type);
+    dense.set_statistics(statistics_of(*elements));
+    return bind(std::move(dense), {std::move(*memory)});
+  });
+}
+
+}  // namespace hurray

@@ -1,0 +1,1 @@
+#include "../../core/tests/sanitizer_options.cpp"
