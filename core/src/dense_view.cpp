@@ -1,41 +1,14 @@
 #include "hurray/dense_view.hpp"
 
-#include <algorithm>
-#include <limits>
-#include <vector>
-
-#include "hurray/checked.hpp"
+#include "hurray/elements.hpp"
 
 namespace hurray::detail {
-namespace {
-
-std::uint64_t magnitude(std::int64_t stride) noexcept {
-  return stride < 0 ? ~static_cast<std::uint64_t>(stride) + 1 : static_cast<std::uint64_t>(stride);
-}
-
-/// Whether places may coincide: some dimension steps less far than those with shorter strides
-/// reach.
-bool overlap(std::span<const std::int64_t> strides, const Shape& shape) {
-  if (shape.is_empty()) return false;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> dimensions;
-  for (std::size_t k = 0; k < strides.size(); ++k)
-    if (shape[k] > 1) dimensions.emplace_back(magnitude(strides[k]), shape[k]);
-  std::ranges::sort(dimensions);
-  std::uint64_t reach = 0;
-  for (const auto& [stride, size] : dimensions) {
-    if (stride <= reach) return true;
-    reach += stride * (size - 1);  // at most 2^63 - 1 elements apart, which `validate` has checked
-  }
-  return false;
-}
-
-}  // namespace
 
 Result<Strides> view_strides(const Tensor& tensor, DType dtype, std::size_t rank, bool writes,
                              bool codes) {
   return contain(Origin::descriptor, [&]() -> Result<Strides> {
     const Descriptor& d = tensor.descriptor();
-    if (auto may = readable(tensor); !may) return may.error();
+    if (auto may = host_readable(tensor); !may) return may.error();
     if (d.dtype != dtype)
       return Error{.code = Errc::inconsistent,
                    .expect = Expect::exactly,
@@ -66,7 +39,7 @@ Result<Strides> view_strides(const Tensor& tensor, DType dtype, std::size_t rank
                    .index = 0,
                    .field = "buffers[]",
                    .what = "read-only memory: view it as const elements"};
-    if (writes && overlap({strides->data(), strides->size()}, d.shape))
+    if (writes && !Strided{*strides}.codec(d.shape).has_inverse())
       return Error{.code = Errc::unsupported,
                    .field = "layout.strides",
                    .what = "elements share places: view them as const, or copy them first"};

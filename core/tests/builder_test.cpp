@@ -196,6 +196,15 @@ TEST(DenseView, RefusesWhatItWouldMisread) {
   EXPECT_EQ((DenseView<std::int8_t, 2>::over(overlapping).error().field), "layout.strides");
 }
 
+TEST(DenseView, MemoryThatIsNotTheHostsIsNotFollowed) {
+  const auto buffer = Buffer::allocate(16);
+  const auto d = DescriptorBuilder::row_major(DType::float32, {4}).on(Device::cuda).build();
+  const auto t = bind(*d, {*buffer}, {.memory_device = Device::cuda});
+  ASSERT_TRUE(t) << to_string(t.error());
+  EXPECT_EQ((DenseView<const float, 1>::over(*t).error().field), "buffers[].device_tag");
+  EXPECT_EQ((DenseView<float, 1>::over(*t).error().code), Errc::unsupported);
+}
+
 TEST(DenseView, MisalignedElementsAreReadAndNotReferredTo) {
   std::vector<std::byte> bytes(32);
   const float value = 1.5f;
