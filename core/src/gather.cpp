@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "hurray/checked.hpp"
+#include "packed_bits.hpp"
 
 namespace hurray {
 namespace {
@@ -157,14 +158,11 @@ void gather(const ArraySource& source, std::uint64_t offset, std::span<std::byte
 
 void unpack(const std::byte* packed, unsigned width, std::uint64_t first,
             std::span<std::byte> out) noexcept {
-  const unsigned mask = (1u << width) - 1;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::uint64_t e = first + i;
     const std::uint64_t at = e / 8 * width + e % 8 * width / 8;
     const auto shift = static_cast<unsigned>(e % 8 * width % 8);
-    auto value = static_cast<unsigned>(packed[at]) >> shift;
-    if (shift + width > 8) value |= static_cast<unsigned>(packed[at + 1]) << (8 - shift);
-    out[i] = static_cast<std::byte>(value & mask);
+    out[i] = static_cast<std::byte>(take_bits(packed + at, shift, width));
   }
 }
 

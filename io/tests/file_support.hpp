@@ -128,6 +128,18 @@ inline Result<void> write(FileWriter& writer, std::string_view name, const Descr
   return writer.write(name, descriptor, sources);
 }
 
+/// What stands before the composite in the second vector of 04-file.md section 14.
+inline Result<void> write_sparse_and_empty(FileWriter& writer) {
+  Descriptor sparse = dense(DType::float32, {2, 4}, 12);
+  sparse.layout = Csr{.nnz = 3};
+  sparse.buffers = BufferTable{handle(12), handle(24), handle(24)};
+  auto written = write(writer, "sp", sparse,
+                       {elements<float>({.5f, 2, -1}), elements<std::uint64_t>({1, 0, 3}),
+                        elements<std::uint64_t>({0, 1, 3})});
+  if (!written) return written;
+  return write(writer, "none", dense(DType::float16, {0, 7}, 0), {Bytes()});
+}
+
 inline FileWriter create(const std::string& path, const WriteOptions& options = {}) {
   auto writer = FileWriter::create(path, options);
   EXPECT_EQ(failure(writer), "");

@@ -93,13 +93,7 @@ TEST_P(InEveryMode, SparseAndEmptyTensorsAreRead) {
   const TemporaryFolder folder;
   const std::string path = folder / "a.hrry";
   auto writer = create(path, plain());
-  Descriptor sparse = dense(DType::float32, {2, 4}, 12);
-  sparse.layout = Csr{.nnz = 3};
-  sparse.buffers = BufferTable{handle(12), handle(24), handle(24)};
-  ASSERT_TRUE(write(writer, "sp", sparse,
-                    {elements<float>({.5f, 2, -1}), elements<std::uint64_t>({1, 0, 3}),
-                     elements<std::uint64_t>({0, 1, 3})}));
-  ASSERT_TRUE(write(writer, "none", dense(DType::float16, {0, 7}, 0), {Bytes()}));
+  ASSERT_TRUE(write_sparse_and_empty(writer));
   ASSERT_TRUE(writer.finish());
 
   const File file = open(path, GetParam().tag);
@@ -248,13 +242,7 @@ TEST(File, TheSecondVectorWithItsComposite) {
   WriteOptions options = plain();
   options.sorted_index = true;
   auto writer = create(folder / "a.hrry", options);
-  Descriptor sparse = dense(DType::float32, {2, 4}, 12);
-  sparse.layout = Csr{.nnz = 3};
-  sparse.buffers = BufferTable{handle(12), handle(24), handle(24)};
-  ASSERT_TRUE(write(writer, "sp", sparse,
-                    {elements<float>({.5f, 2, -1}), elements<std::uint64_t>({1, 0, 3}),
-                     elements<std::uint64_t>({0, 1, 3})}));
-  ASSERT_TRUE(write(writer, "none", dense(DType::float16, {0, 7}, 0), {Bytes()}));
+  ASSERT_TRUE(write_sparse_and_empty(writer));
   ASSERT_TRUE(writer.finish());
   Bytes file = read_bytes(folder / "a.hrry");
   const auto shard = [&](std::uint64_t columns, std::uint64_t first) {
