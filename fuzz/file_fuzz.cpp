@@ -1,5 +1,5 @@
 // Any bytes as a file: opening refuses them or hands out tensors of which every byte can be read,
-// the same in every mode.
+// the same in every mode, and whose elements and composites are used.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,14 +12,34 @@
 #include "hurray/cursor.hpp"
 #include "hurray/io/crc32c.hpp"
 #include "hurray/io/file.hpp"
+#include "hurray/materialize.hpp"
+#include "use_tensor.hpp"
 
 namespace {
 
+using fuzz::require;
 using hurray::io::File;
 using hurray::io::Mode;
 
-void require(bool holds) {
-  if (!holds) std::abort();
+/// Every item and the tensors in it; a composite is found at its head, and only there.
+void use_items(const File& file) {
+  const auto owners = file.owners();
+  if (!fuzz::explained(owners)) return;
+  require(owners->size() == file.size());
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const auto item = file.item(i);
+    if (!fuzz::explained(item)) continue;
+    std::size_t members = 0;
+    hurray::for_each_item(*item, [&](const hurray::Item& one, std::span<const std::size_t> path) {
+      members += path.empty() ? 0 : 1;
+      fuzz::use(one.tensor, 256);
+      return true;
+    });
+    require(members < file.size());
+    const hurray::Descriptor& d = item->tensor.descriptor();
+    if (item->is_composite() && !d.shape.is_dynamic() && d.shape.count() <= 256)
+      fuzz::explained(hurray::materialize(*item));
+  }
 }
 
 void run(std::span<const std::uint8_t> bytes) {
@@ -67,6 +87,7 @@ void run(std::span<const std::uint8_t> bytes) {
       *view->buffer(k).data() ^= std::byte{1};  // private: the next run finds the file as it was
     }
   }
+  use_items(*read);
 }
 
 /// Makes the checksum of the index right where there is an index, so that what is behind it is

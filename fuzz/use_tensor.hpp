@@ -16,8 +16,7 @@ inline void require(bool holds) {
 }
 
 /// An error says something.
-template <class T>
-bool explained(const hurray::Result<T>& result) {
+bool explained(const auto& result) {
   if (!result) require(!to_string(result.error()).empty());
   return result.has_value();
 }
