@@ -24,7 +24,7 @@ test-python:  ## The Python stage of `make test`
 	@tools/test.sh setup wheel
 
 test-asan:  ## The Python tests under AddressSanitizer
-	@tools/test.sh setup wheel-asan
+	@tools/test.sh setup python-asan
 
 test-fuzz:  ## Ten seconds of every fuzz target
 	@tools/test.sh setup fuzz

@@ -3,11 +3,11 @@
 #
 #   setup       packages
 #   asan        C++ with AddressSanitizer, UBSan and leak detection
-#   clang       everything with clang, warnings are errors; public headers compile alone; coverage
-#               of core and io
+#   clang       all but the fuzz targets with clang, warnings are errors; public headers compile
+#               alone; coverage of core and io
 #   wheel       sdist -> wheel (g++, optimized, warnings are errors) -> a fresh virtual environment
 #               outside this folder -> pytest
-#   wheel-asan  pytest under AddressSanitizer
+#   python-asan pytest under AddressSanitizer
 #   fuzz        SECONDS_PER_TARGET (10) of each fuzz target
 #   shared      shared libraries (not in `all`)
 #
@@ -38,14 +38,14 @@ with_extension() {
 
 stage_setup() { tools/setup.sh all && check_python; }
 
-stage_asan() { cmake_stage asan; }
+stage_asan() { build_venv && cmake_stage asan $(with_extension); }
 
 stage_clang() {
   rm -rf build/clang/coverage
   build_venv &&
     LLVM_PROFILE_FILE="$PWD/build/clang/coverage/%4m.profraw" \
       cmake_stage clang "-DCMAKE_CXX_COMPILER=clang++-$clang" \
-      -DHURRAY_BUILD_BENCH=ON -DHURRAY_BUILD_FUZZ=ON $(with_extension) &&
+      -DHURRAY_BUILD_BENCH=ON $(with_extension) &&
     tools/coverage.sh build/clang &&
     cmake --build --preset clang --target all_verify_interface_header_sets
 }
@@ -90,12 +90,17 @@ stage_wheel() {
   return $status
 }
 
-stage_wheel_asan() {
-  local venv=$PWD/build/venv-asan
-  build_venv && tools/wheel.sh --asan &&
+# The package as it is in the build of the stage asan.
+stage_python_asan() {
+  local venv=$PWD/build/venv-asan site
+  build_venv && cmake --preset asan $(with_extension) &&
+    cmake --build --preset asan --target _hurray hurray &&
     kept_venv "$venv" "$(<python/requirements-test.txt)" \
       pip_install "$venv" -r python/requirements-test.txt &&
-    pip_install "$venv" --force-reinstall --no-deps build/dist-asan/hurray_cpp-*.whl || return
+    site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') &&
+    rm -rf "$site/hurray" && cp -r python/hurray "$site/" &&
+    cmake --install build/asan --component python --prefix "$site" &&
+    install build/asan/cli/hurray "$venv/bin/" || return
   # Without libstdc++ in the preload, the sanitizer cannot find the real __cxa_throw.
   run_pytest "$venv" pytest-asan \
     "LD_PRELOAD=$(realpath "$(g++ -print-file-name=libasan.so)") $(realpath "$(g++ -print-file-name=libstdc++.so)")" \
@@ -131,7 +136,7 @@ run_stage() {
 stages=()
 for stage in "${@:-all}"; do
   if [[ $stage == all ]]; then
-    stages+=(setup asan clang wheel wheel-asan fuzz)
+    stages+=(setup asan clang wheel python-asan fuzz)
   else
     stages+=("$stage")
   fi

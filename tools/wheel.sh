@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # wheel.sh           sdist, and from it, as pip does, the wheel; both in build/dist
 # wheel.sh --local   the wheel from this folder, built incrementally, in build/dist-local
-# wheel.sh --asan    the same with AddressSanitizer and UBSan, in build/dist-asan
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/python.sh
@@ -9,17 +8,10 @@ source tools/python.sh
 
 build_venv
 pip=build/venv-build/bin/pip
-if [[ -n ${1:-} ]]; then
-  kind=${1#--}
-  options=()
-  if [[ $kind == asan ]]; then
-    options=(-C cmake.build-type=RelWithDebInfo -C install.strip=false
-      -C cmake.define.HURRAY_SANITIZE=ON
-      -C "cmake.define.CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g")
-  fi
-  rm -rf "build/dist-$kind"
+if [[ ${1:-} == --local ]]; then
+  rm -rf build/dist-local
   "$pip" wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-    -w "build/dist-$kind" -C build-dir="$PWD/build/wheel-$kind" "${options[@]}" .
+    -w build/dist-local -C build-dir="$PWD/build/wheel-local" .
   exit
 fi
 
