@@ -38,15 +38,19 @@ function(hurray_add_library layer)
   endif()
 endfunction()
 
-# hurray_add_tests(<layer> [DEPENDS <target>...])
+# hurray_add_tests(<layer> [LIBRARY <target>] [DEPENDS <target>...])
 #
 # tests/*.cpp make one GoogleTest executable, hurray_<layer>_tests. Each folder tests/<name>/ with
 # sources makes one more, hurray_<layer>_<name>_tests: the place for tests that replace a function
 # at link time. Both see the layer's private headers (src/), conformance/manifest.hpp and
 # HURRAY_CONFORMANCE_DIR. What private headers declare, a shared library hides: shared builds are
-# tested from outside (command, examples, package) and have none of these.
+# tested from outside (command, examples, package) and have none of these. LIBRARY: what is tested,
+# hurray::<layer> unless it is given.
 function(hurray_add_tests layer)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LIBRARY" "DEPENDS")
+  if(NOT arg_LIBRARY)
+    set(arg_LIBRARY hurray::${layer})
+  endif()
   if(NOT HURRAY_BUILD_TESTS OR BUILD_SHARED_LIBS)
     return()
   endif()
@@ -63,7 +67,10 @@ function(hurray_add_tests layer)
       set(target hurray_${layer}_${name}_tests)
     endif()
     add_executable(${target} ${sources})
-    target_link_libraries(${target} PRIVATE ${arg_DEPENDS} hurray::${layer} GTest::gtest_main)
+    target_link_libraries(${target} PRIVATE ${arg_DEPENDS} ${arg_LIBRARY} GTest::gtest_main)
+    if(HURRAY_SANITIZE AND NOT MSVC)
+      target_compile_options(${target} PRIVATE -O0)  # compiled in half the time; the libraries keep theirs
+    endif()
     target_include_directories(${target} PRIVATE src tests "${PROJECT_SOURCE_DIR}/conformance")
     target_compile_definitions(${target} PRIVATE
       HURRAY_CONFORMANCE_DIR="${PROJECT_SOURCE_DIR}/conformance"

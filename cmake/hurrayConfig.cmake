@@ -1,4 +1,5 @@
-# find_package(hurray [CONFIG] [COMPONENTS core io]): targets hurray::core and hurray::io.
+# find_package(hurray [CONFIG] [COMPONENTS core io c]): targets hurray::core, hurray::io and
+# hurray::c, the last for projects in C, too.
 include("${CMAKE_CURRENT_LIST_DIR}/hurrayTargets.cmake")
 
 foreach(component IN LISTS hurray_FIND_COMPONENTS)

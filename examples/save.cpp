@@ -31,6 +31,14 @@ io::Result<void> save(const std::string& path) {
   const io::BufferSource nothing;
   if (auto written = writer->write("empty", d, {&nothing, 1}); !written) return written;
 
+  // A head without buffers, and the tensor that it binds.
+  d.layout = CompositeHead{.member_count = 1, .rule = CompositionRule::group};
+  d.buffers = {};
+  if (auto written = writer->write("group", d, {}); !written) return written;
+  d.layout = RowMajor{};
+  d.buffers = BufferTable{{.byte_size = 0, .alignment = 1}};
+  if (auto written = writer->write("group.0", d, {&nothing, 1}); !written) return written;
+
   return writer->finish({{"framework", std::string("none")}, {"epoch", std::int64_t{3}}});
 }
 

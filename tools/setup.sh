@@ -9,7 +9,7 @@ packages=()
 for set in "$@"; do
   case $set in
     cpp | all) packages+=(g++ cmake ninja-build ccache pkg-config libgtest-dev libbenchmark-dev
-      libcli11-dev libfmt-dev nlohmann-json3-dev) ;;&
+      libcli11-dev libfmt-dev nlohmann-json3-dev gcc abigail-tools) ;;&
     clang | all) packages+=("clang-$clang" "llvm-$clang" "libclang-rt-$clang-dev" "clang-format-$clang"
       "clang-tidy-$clang") ;;&
     python | all) packages+=(g++ cmake ninja-build python3 python3-dev python3-venv

@@ -21,4 +21,9 @@ struct ConvertRequest {
 };
 int convert(const ConvertRequest& request, Session& session);
 
+struct VerifyRequest {
+  std::string path;
+};
+int verify(const VerifyRequest& request, Session& session);
+
 }  // namespace hurray::cli

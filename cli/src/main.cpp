@@ -47,13 +47,22 @@ int run(int argc, char** argv, cli::Session& session) {
   bool no_sync = false;
   auto* convert_command = app.add_subcommand(
       "convert",
-      "Make a .hrry file of a .safetensors file; the old target stays until it is whole.");
-  convert_command->add_option("SOURCE", convert.source, "A .safetensors file")->required();
+      "Make a .hrry file of a .safetensors or .hrry file; the old target stays until it is whole.");
+  convert_command->add_option("SOURCE", convert.source, "A .safetensors or .hrry file")->required();
   convert_command->add_option("TARGET", convert.target, "The .hrry file to write")->required();
   convert_command->add_flag("--no-checksums", no_checksums, "Leave out the checksums of the data");
   convert_command->add_flag("--no-sync", no_sync, "Do not wait for the disk");
   convert_command->add_flag("--json", session.json, "One JSON object with a version");
   convert_command->footer("Example: hurray convert model.safetensors model.hrry");
+
+  cli::VerifyRequest verify;
+  auto* verify_command = app.add_subcommand(
+      "verify", "Compare every checksum and every rule of a .hrry file with all of its bytes.");
+  verify_command->add_option("FILE", verify.path, "A .hrry file")->required();
+  verify_command->add_flag("--json", session.json, "One JSON object with a version");
+  verify_command->footer(
+      "What is found is named with its part or tensor and its bytes, one line each; exit code 1.\n"
+      "Example: hurray verify model.hrry");
 
   try {
     app.parse(argc, argv);
@@ -73,6 +82,7 @@ int run(int argc, char** argv, cli::Session& session) {
     return wrong_usage;
   }
   if (inspect_command->parsed()) return cli::inspect(inspect, session);
+  if (verify_command->parsed()) return cli::verify(verify, session);
   convert.checksums = !no_checksums;
   convert.sync = !no_sync;
   return cli::convert(convert, session);

@@ -47,8 +47,10 @@ TEST_F(Command, VersionAndHelp) {
   const Ran version = run({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out, "hurray " HURRAY_VERSION_TEXT "\n");
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"--help"}, {"inspect", "--help"}, {"convert", "--help"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--help"},
+                                                {"inspect", "--help"},
+                                                {"convert", "--help"},
+                                                {"verify", "--help"}}) {
     const Ran help = run(words);
     EXPECT_EQ(help.code, 0);
     EXPECT_NE(help.out.find("Example"), std::string::npos) << help.out;
@@ -70,6 +72,48 @@ TEST_F(Command, WrongUsageIsExitTwo) {
   EXPECT_EQ(run({"inspect", "--no-such", "x"}).code, 2);
   EXPECT_EQ(run({"convert", "a", "b", "c"}).code, 2);
   EXPECT_EQ(run({"inspect", "a", "b", "c\x1b[31m"}).err.find('\x1b'), std::string::npos);
+}
+
+// --- verify, and files made anew ---
+
+TEST_F(Command, VerifyFindsAFlippedBitAndConvertMakesNewSumsOfWhatIsSound) {
+  put(at("m.safetensors"), small);
+  ASSERT_EQ(run({"convert", "m.safetensors", "m.hrry"}).code, 0);
+  const Ran sound = run({"verify", "m.hrry"});
+  EXPECT_EQ(sound.code, 0) << sound.err;
+  EXPECT_NE(sound.out.find("m.hrry: sound; "), std::string::npos) << sound.out;
+  EXPECT_NE(sound.out.find("checksums: valid"), std::string::npos) << sound.out;
+
+  ASSERT_EQ(run({"convert", "m.hrry", "again.hrry"}).code, 0);
+  const std::string bytes = contents(at("m.hrry"));
+  EXPECT_EQ(contents(at("again.hrry")), bytes);
+  ASSERT_EQ(run({"convert", "--no-checksums", "m.hrry", "bare.hrry"}).code, 0);
+  const Ran bare = run({"verify", "bare.hrry"});
+  EXPECT_EQ(bare.code, 0);
+  EXPECT_NE(bare.out.find("the rules alone"), std::string::npos) << bare.out;
+  ASSERT_EQ(run({"convert", "bare.hrry", "summed.hrry"}).code, 0);
+  EXPECT_EQ(contents(at("summed.hrry")), bytes);
+
+  const auto file = io::File::open(at("m.hrry"));
+  ASSERT_TRUE(file);
+  std::string damaged = bytes;
+  const auto w = file->find("w");
+  ASSERT_TRUE(w);
+  damaged[static_cast<std::size_t>(file->entry(*w).data_offset) + 5] ^= 4;
+  put(at("damaged.hrry"), damaged);
+  const Ran found = run({"verify", "damaged.hrry"});
+  EXPECT_EQ(found.code, 1);
+  EXPECT_NE(found.err.find("tensor \"w\""), std::string::npos) << found.err;
+  EXPECT_NE(found.err.find("damaged.hrry: 1 finding\n"), std::string::npos) << found.err;
+  const Ran json = run({"verify", "--json", "damaged.hrry"});
+  EXPECT_EQ(json.code, 1);
+  EXPECT_NE(json.out.find("\"part\":\"data\""), std::string::npos) << json.out;
+  EXPECT_NE(json.out.find("\"sound\":false"), std::string::npos) << json.out;
+  EXPECT_EQ(run({"convert", "damaged.hrry", "laundered.hrry"}).code, 1);
+  EXPECT_FALSE(std::filesystem::exists(at("laundered.hrry")));
+  put(at("cut.hrry"), bytes.substr(0, bytes.size() - 1));
+  EXPECT_EQ(run({"verify", "cut.hrry"}).code, 1);
+  EXPECT_EQ(run({"verify", "nothing.hrry"}).code, 3);
 }
 
 // --- convert and inspect ---
@@ -295,8 +339,6 @@ TEST_F(Command, BadSourcesLeaveTheTargetAlone) {
   refused("<!DOCTYPE html><html>",
           "not a safetensors file (invalid magic); this is an HTML page, "
           "perhaps an error or a login in place of the file; download it again");
-  refused("HRRYFILE\1 and so on",
-          "not a safetensors file (invalid magic); this is a .hrry file already");
   refused("PK\3\4",
           "not a safetensors file (invalid magic); this is a zip archive; unpack it first");
 }

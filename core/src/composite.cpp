@@ -1,5 +1,6 @@
 #include "hurray/composite.hpp"
 
+#include <bit>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -9,14 +10,28 @@
 namespace hurray {
 namespace {
 
+/// Whether boxes overlap, and which.
+struct Overlap {
+  bool decided = true;                                          ///< False: too much work.
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> pair;  ///< The earlier one first.
+};
+
 /// The boxes of a partition's members, `[start, end)` in each dimension: `rank` starts, then as
 /// many ends, for one box after the other. A view.
 class Boxes {
  public:
-  using Set = std::vector<std::size_t>;
+  using Set = std::vector<std::uint32_t>;
 
   Boxes(std::span<const std::uint64_t> numbers, std::size_t rank) noexcept
       : numbers_(numbers), rank_(rank) {}
+
+  /// Comparisons of two boxes that `overlap` makes among so many. Boxes that come from splitting a
+  /// view take an eighth at most; those made to be in each other's way take as many as there are
+  /// pairs.
+  static std::uint64_t budget(std::size_t boxes) noexcept {
+    constexpr std::uint64_t least = std::uint64_t{1} << 22;
+    return std::max<std::uint64_t>(least, std::uint64_t{16} * boxes * std::bit_width(boxes));
+  }
 
   std::uint64_t start(std::size_t box, std::size_t k) const noexcept {
     return numbers_[2 * rank_ * box + k];
@@ -25,8 +40,9 @@ class Boxes {
     return numbers_[2 * rank_ * box + rank_ + k];
   }
 
-  /// Two of the boxes that share an index, the earlier one first. Precondition: none is empty.
-  std::optional<std::pair<std::size_t, std::size_t>> overlap(Set all) const;
+  /// Two of the boxes that share an index, if any do. Work stays within the budget, and memory
+  /// within 16 numbers of a box for each of them. Precondition: none is empty.
+  Overlap overlap(Set all) const;
 
  private:
   /// A place in dimension `k` at which to look at the boxes on both sides apart; those that it cuts
@@ -43,9 +59,18 @@ class Boxes {
     return true;
   }
   Cut cut(const Set& set, std::size_t k, std::vector<std::uint64_t>& starts) const;
-  std::optional<std::pair<std::size_t, std::size_t>> sweep(Set set, std::size_t k) const;
+  Overlap sweep(Set set, std::size_t k, std::uint64_t& left) const;
 
   static constexpr std::size_t small = 32;
+  /// A cut that saves less is none; it also bounds how often boxes are on both sides.
+  static constexpr double worthwhile = .8;
+
+  /// Takes `looks`, each at one dimension of a box, from what is `left`.
+  static bool spend(std::uint64_t& left, std::uint64_t looks) noexcept {
+    const bool enough = looks <= left;
+    left -= std::min(looks, left);
+    return enough;
+  }
 
   std::span<const std::uint64_t> numbers_;
   std::size_t rank_;
@@ -53,7 +78,7 @@ class Boxes {
 
 Boxes::Cut Boxes::cut(const Set& set, std::size_t k, std::vector<std::uint64_t>& starts) const {
   starts.clear();
-  for (const std::size_t box : set) starts.push_back(start(box, k));
+  for (const std::uint32_t box : set) starts.push_back(start(box, k));
   const auto middle = starts.begin() + static_cast<std::ptrdiff_t>(starts.size() / 2);
   std::ranges::nth_element(starts, middle);
   Cut cut{k, *middle, 1};
@@ -65,7 +90,7 @@ Boxes::Cut Boxes::cut(const Set& set, std::size_t k, std::vector<std::uint64_t>&
   }
   std::size_t below = 0;
   std::size_t above = 0;
-  for (const std::size_t box : set) {
+  for (const std::uint32_t box : set) {
     if (start(box, k) < cut.at) ++below;
     if (end(box, k) > cut.at) ++above;
   }
@@ -75,25 +100,27 @@ Boxes::Cut Boxes::cut(const Set& set, std::size_t k, std::vector<std::uint64_t>&
   return cut;
 }
 
-std::optional<std::pair<std::size_t, std::size_t>> Boxes::sweep(Set set, std::size_t k) const {
+Overlap Boxes::sweep(Set set, std::size_t k, std::uint64_t& left) const {
   if (rank_ != 0)
-    std::ranges::sort(set, {}, [&](std::size_t box) { return std::pair(start(box, k), box); });
+    std::ranges::sort(set, {}, [&](std::uint32_t box) { return std::pair(start(box, k), box); });
   Set active;
-  for (const std::size_t box : set) {
+  for (const std::uint32_t box : set) {
+    if (!spend(left, (rank_ + 1) * active.size())) return {.decided = false, .pair = {}};
     if (rank_ != 0)
-      std::erase_if(active, [&](std::size_t other) { return end(other, k) <= start(box, k); });
-    for (const std::size_t other : active)
-      if (meet(box, other)) return std::minmax({box, other});
+      std::erase_if(active, [&](std::uint32_t other) { return end(other, k) <= start(box, k); });
+    for (const std::uint32_t other : active)
+      if (meet(box, other)) return {.pair = std::minmax({box, other})};
     active.push_back(box);
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<std::pair<std::size_t, std::size_t>> Boxes::overlap(Set all) const {
+Overlap Boxes::overlap(Set all) const {
+  std::uint64_t left = budget(all.size()) * (rank_ + 1);  // at most 2^32 * 2^9 * 2^7
   // Where all boxes are alike, they cannot be told apart.
   std::vector<std::size_t> dimensions;
   for (std::size_t k = 0; k < rank_; ++k)
-    if (std::ranges::any_of(all, [&](std::size_t box) {
+    if (std::ranges::any_of(all, [&](std::uint32_t box) {
           return start(box, k) != start(all[0], k) || end(box, k) != end(all[0], k);
         }))
       dimensions.push_back(k);
@@ -104,21 +131,24 @@ std::optional<std::pair<std::size_t, std::size_t>> Boxes::overlap(Set all) const
     const Set part = std::move(parts.back());
     parts.pop_back();
     Cut best{dimensions.empty() ? 0 : dimensions[0]};
-    if (part.size() > small)
+    if (part.size() > small) {
+      if (!spend(left, dimensions.size() * part.size())) return {.decided = false, .pair = {}};
       for (const std::size_t k : dimensions)
         if (const Cut found = cut(part, k, starts); found.pairs < best.pairs) best = found;
-    if (best.pairs > .9) {
-      if (auto found = sweep(part, best.k)) return found;
+    }
+    if (best.pairs > worthwhile) {
+      if (const Overlap found = sweep(part, best.k, left); !found.decided || found.pair)
+        return found;
       continue;
     }
     Set sides[2];
-    for (const std::size_t box : part) {
+    for (const std::uint32_t box : part) {
       if (start(box, best.k) < best.at) sides[0].push_back(box);
       if (end(box, best.k) > best.at) sides[1].push_back(box);
     }
     for (Set& side : sides) parts.push_back(std::move(side));
   }
-  return std::nullopt;
+  return {};
 }
 
 bool is_quantizable(DType head) noexcept {
@@ -147,6 +177,39 @@ CompositeChecker::Head::Head(const Descriptor& descriptor)
       extension_type(extension_of(descriptor)),
       dtype(descriptor.dtype),
       layout(*head_of(descriptor)) {}
+
+CompositeChecker::Head::Head(const Head& other, std::vector<std::uint64_t> own_boxes)
+    : shape(other.shape),
+      extension_type(other.extension_type),
+      dtype(other.dtype),
+      layout(other.layout),
+      received(other.received),
+      boxes(std::move(own_boxes)) {}
+
+CompositeChecker CompositeChecker::trial() const {
+  if (!open() || heads_.back().received + 1 == heads_.back().layout.member_count) return *this;
+  CompositeChecker copy(options_);
+  copy.heads_.reserve(heads_.size() + 1);
+  for (const Head& head : heads_) copy.heads_.emplace_back(head, std::vector<std::uint64_t>());
+  copy.promised_ = promised_;
+  copy.fault_ = fault_;
+  copy.added_only_ = true;
+  return copy;
+}
+
+void CompositeChecker::adopt(CompositeChecker trial) {
+  if (!trial.added_only_) {
+    *this = std::move(trial);
+    return;
+  }
+  const Head& added = trial.heads_.back();
+  Head& here = heads_.back();
+  here.boxes.insert(here.boxes.end(), added.boxes.begin(), added.boxes.end());
+  here.received = added.received;
+  promised_ = trial.promised_;
+  fault_ = trial.fault_;
+  arrived_ = trial.arrived_;
+}
 
 bool CompositeChecker::keeps_boxes(const Head& head) const noexcept {
   return head.layout.rule == CompositionRule::partition && !options_.permissive;
@@ -195,14 +258,18 @@ std::optional<Error> CompositeChecker::judge_member(const Head& head,
                      .expected = head.shape[k],
                      .found = end.value_or(shard->shard_offset()[k])};
     }
-    if (options_.writing && rule == CompositionRule::partition && member.shape.is_empty() &&
-        !head.shape.is_empty())
+    if (options_.writing && member.shape.is_empty() && !head.shape.is_empty())
       return wrong("members[].shape", "a member without elements covers nothing: leave it out");
 
     if (member.quantization() == nullptr) {
       if (member.dtype != head.dtype)
-        return differs("members[].type_tag", "(the head's)", static_cast<std::uint8_t>(head.dtype),
-                       static_cast<std::uint8_t>(member.dtype));
+        return Error{.code = Errc::inconsistent,
+                     .expect = Expect::type,
+                     .index = i,
+                     .field = "members[].type_tag",
+                     .what = "as the head",
+                     .expected = static_cast<std::uint8_t>(head.dtype),
+                     .found = static_cast<std::uint8_t>(member.dtype)};
       if (extension_of(member) != head.extension_type)
         return wrong("members[].extension_type", "differs from the head's");
     } else if (!is_quantizable(head.dtype)) {
@@ -269,11 +336,11 @@ std::optional<Error> CompositeChecker::judge_cover(const Head& head) const {
   if (!keeps_boxes(head)) return std::nullopt;
   const std::size_t rank = head.shape.rank();
   const Boxes boxes(head.boxes, rank);
-  const std::size_t count = head.layout.member_count;
+  const std::uint32_t count = head.layout.member_count;
   Boxes::Set filled;
   std::optional<Volume> covered = Volume{};
   std::vector<std::uint64_t> sizes(rank);
-  for (std::size_t box = 0; box < count; ++box) {
+  for (std::uint32_t box = 0; box < count; ++box) {
     for (std::size_t k = 0; k < rank; ++k) sizes[k] = boxes.end(box, k) - boxes.start(box, k);
     const Volume volume = Volume::of(sizes).value_or(Volume{});  // at most the head's, which fits
     if (volume == Volume{}) continue;                            // L21
@@ -283,13 +350,24 @@ std::optional<Error> CompositeChecker::judge_cover(const Head& head) const {
   // Too few elements are a gap, whatever else there is; finding an overlap takes longer.
   const Volume whole = Volume::of(head.shape).value_or(Volume{});
   const bool gap = covered && *covered < whole;
-  if (const auto pair = gap ? std::nullopt : boxes.overlap(std::move(filled)))
+  const Overlap overlap = gap ? Overlap{} : boxes.overlap(std::move(filled));
+  if (overlap.pair)
     return Error{.code = Errc::inconsistent,
-                 .index = pair->second,
+                 .index = overlap.pair->second,
                  .field = "members[].shard.shard_offset",
                  .what = "the boxes overlap: an earlier member holds some of the same elements",
-                 .found = pair->first};
+                 .found = overlap.pair->first};
+  if (!overlap.decided && covered == whole)
+    return Error{.code = Errc::limit_exceeded,
+                 .field = "members",
+                 .what =
+                     "whether boxes overlap that lie so much in each other's way takes too many "
+                     "comparisons to tell (permissive mode does not ask)"};
   if (covered == whole) return std::nullopt;
+  if (!gap)
+    return Error{.code = Errc::inconsistent,
+                 .field = "members",
+                 .what = "the boxes overlap: together they hold more elements than the view"};
   const bool counted = covered && covered->high == 0 && whole.high == 0;
   return Error{.code = Errc::inconsistent,
                .expect = counted ? Expect::exactly : Expect::nothing,
@@ -508,6 +586,10 @@ Result<Item> compose(CompositionRule rule, CombineOp op, Shape shape, DType dtyp
   head.shape = std::move(shape);
   head.dtype = dtype;
   return compose(std::move(head), std::move(members));
+}
+
+Result<Item> compose(CompositionRule rule, Shape shape, DType dtype, std::vector<Item> members) {
+  return compose(rule, CombineOp::none, std::move(shape), dtype, std::move(members));
 }
 
 }  // namespace hurray

@@ -8,12 +8,20 @@ Result<Strides> view_strides(const Tensor& tensor, DType dtype, std::size_t rank
                              bool codes) {
   return contain(Origin::descriptor, [&]() -> Result<Strides> {
     const Descriptor& d = tensor.descriptor();
+    if (auto why = opaque(d)) return *why;
     if (auto may = host_readable(tensor); !may) return may.error();
+    if (std::holds_alternative<CompositeHead>(d.layout))
+      return Error{.code = Errc::unsupported,
+                   .field = "layout_tag",
+                   .what = "a composite head stores no elements: materialize it"};
+    if (d.quantization() != nullptr && !codes)
+      return Error{.code = Errc::unsupported,
+                   .field = "quantization",
+                   .what = "a view shows codes, not values: dequantize, or ask for View::codes"};
     if (d.dtype != dtype)
       return Error{.code = Errc::inconsistent,
-                   .expect = Expect::exactly,
+                   .expect = Expect::type,
                    .field = "type_tag",
-                   .what = name(dtype),
                    .expected = static_cast<std::uint64_t>(dtype),
                    .found = static_cast<std::uint64_t>(d.dtype)};
     if (d.shape.rank() != rank)
@@ -22,10 +30,6 @@ Result<Strides> view_strides(const Tensor& tensor, DType dtype, std::size_t rank
                    .field = "rank",
                    .expected = rank,
                    .found = d.shape.rank()};
-    if (d.quantization() != nullptr && !codes)
-      return Error{.code = Errc::unsupported,
-                   .field = "quantization",
-                   .what = "a view shows codes, not values: dequantize, or ask for View::codes"};
     if (d.shape.is_dynamic())
       return Error{.code = Errc::unsupported, .field = "shape", .what = "a dynamic size"};
     auto strides = strides_of(d.layout, d.shape);
@@ -33,7 +37,7 @@ Result<Strides> view_strides(const Tensor& tensor, DType dtype, std::size_t rank
       return Error{.code = Errc::unsupported,
                    .field = "layout_tag",
                    .what = "a view needs strides: make the tensor row-major with to_dense"};
-    if (writes && tensor.readonly())
+    if (writes && tensor.buffer(0).readonly())
       return Error{.code = Errc::unsupported,
                    .origin = Origin::buffer,
                    .index = 0,

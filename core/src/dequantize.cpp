@@ -7,6 +7,7 @@
 #include "hurray/checked.hpp"
 #include "hurray/data_checks.hpp"
 #include "hurray/quantization_checks.hpp"
+#include "result_limit.hpp"
 #include "row_dequantizer.hpp"
 
 namespace hurray {
@@ -20,6 +21,10 @@ constexpr std::size_t staged = 4096;
 
 Result<void> is_quantized(const Tensor& tensor) {
   if (tensor.descriptor().quantization() != nullptr) return {};
+  if (std::holds_alternative<CompositeHead>(tensor.descriptor().layout))
+    return Error{.code = Errc::unsupported,
+                 .field = "layout_tag",
+                 .what = "a composite head stores no codes: materialize it"};
   return Error{.code = Errc::unsupported,
                .field = "quantization",
                .what = "not there: the elements are values already"};
@@ -65,11 +70,7 @@ Result<void> dequantize_each(const Elements& elements, std::span<float> out) {
         const auto code = elements.load(slot);
         // Index buffers in shared memory may have changed after they were checked.
         if (!code || to >= out.size() || entry >= quantized.entries()) {
-          failed = code ? Error{.code = Errc::out_of_bounds,
-                                .origin = Origin::buffer,
-                                .field = "layout",
-                                .what = "the index buffers changed while they were read"}
-                        : code.error();
+          failed = code ? index_buffers_changed() : code.error();
           return false;
         }
         out[static_cast<std::size_t>(to)] = quantized.value(*code, entry);
@@ -108,7 +109,7 @@ Result<void> dequantize_all(const Elements& elements, std::span<float> out) {
 /// Statistics speak of real values; counts of a sparse tensor take stored zeros for elements.
 std::optional<Statistics> kept_statistics(const Descriptor& d) {
   if (d.statistics() == nullptr) return std::nullopt;
-  Statistics kept = *d.statistics();
+  Statistics kept = d.statistics()->sound();
   if (info(d.layout).layout_class != LayoutClass::sparse) return kept;
   kept.computed_mask &= ~(static_cast<std::uint32_t>(StatisticsBit::nnz) |
                           static_cast<std::uint32_t>(StatisticsBit::sparsity));
@@ -123,11 +124,7 @@ Result<float> value_at(const Elements& elements, const Quantized& quantized,
   const auto slot = elements.slot(index);
   if (!slot) return slot.error();
   if (!*slot) return 0.0f;
-  const std::uint64_t entry = quantized.entry(index, **slot);
-  if (auto error = quantized.check(entry, entry + 1)) return *error;
-  const auto code = elements.load(**slot);
-  if (!code) return code.error();
-  return quantized.value(*code, entry);
+  return quantized.value_at(elements, index, **slot);
 }
 
 }  // namespace
@@ -186,6 +183,7 @@ Result<Tensor> dequantize(const Tensor& tensor, const ElementOptions& options) {
     const Descriptor& d = tensor.descriptor();
     const auto bytes = result_bytes(d.shape);
     if (!bytes) return bytes.error();
+    if (auto fits = within_limit(*bytes, options.max_bytes); !fits) return fits.error();
     auto memory = Buffer::allocate(*bytes, !is_dense(d.layout));
     if (!memory) return memory.error();
     const std::span out(reinterpret_cast<float*>(memory->data()), *to_size(*bytes / sizeof(float)));

@@ -10,6 +10,7 @@
 #include "hurray/checked.hpp"
 #include "hurray/data_checks.hpp"
 #include "packed_bits.hpp"
+#include "stored_entries.hpp"
 
 namespace hurray {
 namespace {
@@ -91,15 +92,33 @@ IndexBuffers index_buffers(const Tensor& tensor) noexcept {
 bool ambiguous_bool(const Tensor& tensor) noexcept {
   const Descriptor& d = tensor.descriptor();
   if (d.dtype != DType::bool_ || tensor.provenance() != Provenance::outside) return false;
-  const std::uint64_t count = std::visit(
-      [&]<class T>(const T& layout) -> std::uint64_t {
-        if constexpr (SparseLayout<T>) return layout.nnz;
-        if constexpr (DenseLayout<T>)
-          if (!d.shape.is_dynamic()) return d.shape.count();
-        return 0;
+  const std::uint64_t size = tensor.buffer(0).size();
+  // `n` bytes, where packed bits would be fewer.
+  const auto matches = [size](std::optional<std::uint64_t> n) { return n == size && size > 1; };
+  return std::visit(
+      [&]<class T>(const T& layout) -> bool {
+        if constexpr (SparseLayout<T>) {
+          return matches(layout.nnz);
+        } else if constexpr (std::is_same_v<T, BlockPaged>) {
+          std::optional<std::uint64_t> slots = std::uint64_t{layout.num_pages};
+          for (const std::uint64_t n : {std::uint64_t{layout.page_size}, d.shape[1], d.shape[2]})
+            slots = slots ? checked_mul(*slots, n) : std::nullopt;
+          return matches(slots);
+        } else if constexpr (DenseLayout<T>) {
+          if (d.shape.is_dynamic() || d.shape.is_empty()) return false;
+          if (matches(d.shape.count())) return true;
+          // Those that no element has count too: padding of tiles and curves, gaps of strides.
+          const auto range = layout.range(d.shape);
+          if (!range || range->hi == range->lo) return false;
+          const auto upto = static_cast<std::uint64_t>(range->hi) + 1;
+          const auto before = std::uint64_t{0} - static_cast<std::uint64_t>(range->lo);
+          return matches(upto) || matches(upto + before) ||
+                 (d.byte_offset >= before && matches(checked_add(upto, d.byte_offset)));
+        } else {
+          return false;
+        }
       },
       d.layout);
-  return count > 1 && tensor.buffer(0).size() == count;
 }
 
 struct Elements::State {
@@ -136,7 +155,9 @@ struct Elements::State {
     if (shape().is_empty()) return false;
     if (const BlockPaged* layout = paged()) {
       const IndexBuffers buffers = index_buffers(tensor);
-      return shares_pages(buffers[1], buffers[2][layout->num_seqs]);
+      const std::uint64_t used = buffers[2][layout->num_seqs];
+      if (used > buffers[1].size()) return index_buffers_changed();
+      return shares_pages(buffers[1], used);
     }
     const auto* digits = std::get_if<DigitCodec>(&codec);
     if (digits == nullptr || digits->has_inverse()) return false;
@@ -172,7 +193,8 @@ Result<Elements> Elements::over(const Tensor& tensor, const ElementOptions& opti
     const Descriptor& d = tensor.descriptor();
     if (auto why = opaque(d)) return *why;
     if (std::holds_alternative<CompositeHead>(d.layout))
-      return refused("layout_tag", "a composite head stores no elements; take its members'");
+      return refused("layout_tag",
+                     "a composite head stores no elements: materialize it, or take its members");
     for (std::size_t k = 0; k < d.shape.rank(); ++k)
       if (d.shape[k] == dynamic) {
         Error error = refused("shape[]", "elements have no address while a size is dynamic");
@@ -277,6 +299,17 @@ Result<Place> Elements::held(std::int64_t slot) const {
                .found = static_cast<std::uint64_t>(slot)};
 }
 
+Result<void> Elements::is_one_element(std::size_t bytes) const {
+  const std::uint64_t expected = touched_bytes(width(), 0);
+  if (bytes == expected) return {};
+  return Error{.code = Errc::inconsistent,
+               .expect = Expect::exactly,
+               .field = "element",
+               .what = "bytes, those of one element",
+               .expected = expected,
+               .found = bytes};
+}
+
 Result<Code> Elements::load(std::int64_t slot) const {
   if (width() > 128) {
     Error error = refused("type_tag", "a code has at most 128 bits; load bytes");
@@ -291,6 +324,7 @@ Result<Code> Elements::load(std::int64_t slot) const {
 }
 
 Result<void> Elements::load(std::int64_t slot, std::span<std::byte> out) const {
+  if (auto fits = is_one_element(out.size()); !fits) return fits;
   const auto at = held(slot);
   if (!at) return at.error();
   const std::byte* from = tensor().buffer(0).data() + *to_size(at->byte);
@@ -319,6 +353,7 @@ Result<void> Elements::store(std::int64_t slot, std::span<const std::byte> in) c
                  .origin = Origin::buffer,
                  .field = "write",
                  .what = "these elements were not opened for writing"};
+  if (auto fits = is_one_element(in.size()); !fits) return fits;
   const auto at = held(slot);
   if (!at) return at.error();
   std::byte* to = tensor().buffer(0).data() + *to_size(at->byte);
@@ -341,14 +376,15 @@ Result<bool> Elements::visit(Visitor visitor) const {
   if (state_->paged() != nullptr)
     if (auto tokens = sequence_tokens(); !tokens) return tokens.error();
   return std::visit(
-      [&]<class T>(const T& layout) -> bool {
+      [&]<class T>(const T& layout) -> Result<bool> {
         if constexpr (DenseLayout<T>)
           return std::get_if<std::decay_t<decltype(layout.codec(shape))>>(&state_->codec)
               ->for_each(visitor);
         else if constexpr (SparseLayout<T>)
-          return layout.for_each(shape, index_buffers(state_->tensor), visitor);
+          return for_each_stored(layout, shape, index_buffers(state_->tensor), visitor);
         else if constexpr (std::is_same_v<T, BlockPaged>)
-          return layout.for_each(shape, index_buffers(state_->tensor), *state_->tokens, visitor);
+          return for_each_token(layout, shape, index_buffers(state_->tensor), *state_->tokens,
+                                visitor);
         else
           return true;
       },

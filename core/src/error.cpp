@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "hurray/dtype.hpp"
 #include "hurray/printer.hpp"
 
 namespace hurray {
@@ -20,6 +21,9 @@ std::string number(const Error& error, std::uint64_t value) {
   if (error.expect == Expect::float_as_said) return to_text(std::bit_cast<double>(value));
   if (error.expect == Expect::signed_as_said)
     return std::to_string(static_cast<std::int64_t>(value));
+  if (error.expect == Expect::type)
+    if (const DTypeInfo* row = info(static_cast<DType>(value)))
+      return std::string(row->name) + " (" + std::to_string(value) + ")";
   if (error.code != Errc::invalid_tag && error.code != Errc::invalid_magic)
     return std::to_string(value);
   return to_hex(value);
@@ -31,8 +35,28 @@ const ErrcInfo& info(Errc code) noexcept { return errcs[static_cast<std::size_t>
 const OriginInfo& info(Origin origin) noexcept { return origins[static_cast<std::size_t>(origin)]; }
 
 std::int32_t status(const Error& error) noexcept {
+  constexpr std::int32_t invalid_type = -4;
+  constexpr std::int32_t invalid_sync_mode = -8;
+  const std::int32_t by_origin = info(error.origin).status;
   const std::int32_t own = info(error.code).status;
-  return own != 0 ? own : info(error.origin).status;
+  const bool container = error.origin == Origin::file || error.origin == Origin::stream;
+  switch (error.code) {
+    case Errc::invalid_magic:
+    case Errc::unsupported_version:
+      return container ? by_origin : own;
+    case Errc::truncated:
+      return container ? own : by_origin;
+    case Errc::invalid_tag:
+    case Errc::inconsistent:
+      if (container) return by_origin;
+      if (error.field == "buffers[].sync_mode") return invalid_sync_mode;
+      if (error.field == "type_tag" || error.field == "buffers[].device_tag" ||
+          error.field == "buffers[].memory_class")
+        return invalid_type;
+      return by_origin;
+    default:
+      return own != 0 ? own : by_origin;
+  }
 }
 
 int exit_code(const Error& error) noexcept { return info(error.code).exit_code; }

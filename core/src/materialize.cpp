@@ -12,6 +12,8 @@
 #include "hurray/elements.hpp"
 #include "hurray/to_dense.hpp"
 #include "hurray/values.hpp"
+#include "quantized.hpp"
+#include "result_limit.hpp"
 
 namespace hurray {
 namespace {
@@ -137,12 +139,14 @@ class View {
                      "one byte for each element of a bool tensor: the bytes do not "
                      "say whether they are packed bits");
     if (auto error = check_canonical(member)) return *error;
+    std::optional<Quantized> codes;
+    if (quantized) codes.emplace(member);
     std::optional<Error> error;
-    std::vector<std::byte> wide(static_cast<std::size_t>(touched_bytes(width_, 0)));
+    const std::byte* stored = member.buffer(0).data();
     const auto one = [&](std::span<const std::uint64_t> index, std::int64_t slot) -> bool {
       const std::int64_t at = place_of(origin, index);
-      if (quantized) {
-        const auto value = dequantize(*elements, index);
+      if (codes) {
+        const auto value = codes->value_at(*elements, index, slot);
         if (!value) return error = value.error(), false;
         set(at, rounded(dtype_, *value), op);
       } else if (op == CombineOp::add) {
@@ -150,8 +154,9 @@ class View {
         if (!code) return error = code.error(), false;
         set(at, *code, op);
       } else {
-        if (auto loaded = elements->load(slot, wide); !loaded) return error = loaded.error(), false;
-        detail::copy_run(width_, memory_, *place(width_, 0, at), wide.data(), {}, 1);
+        const auto from = elements->place(slot);
+        if (!from) return error = index_buffers_changed(), false;
+        detail::copy_run(width_, memory_, *place(width_, 0, at), stored, *from, 1);
       }
       return true;
     };
@@ -189,7 +194,8 @@ std::string text_of(std::span<const std::size_t> path) {
 
 }  // namespace
 
-Result<Tensor> materialize(const Item& item, std::string* where) {
+Result<Tensor> materialize(const Item& item, std::string* where,
+                           const MaterializeOptions& options) {
   return contain(Origin::descriptor, [&]() -> Result<Tensor> {
     if (where != nullptr) where->clear();
     const Descriptor& top = item.tensor.descriptor();
@@ -205,9 +211,10 @@ Result<Tensor> materialize(const Item& item, std::string* where) {
     result.shape = top.shape;
     if (const Shard* shard = top.shard()) result.set_shard(*shard);
     if (const ExtensionType* type = top.extension_type()) result.set_extension_type(*type);
-    if (const Statistics* statistics = top.statistics()) result.set_statistics(*statistics);
+    if (const Statistics* statistics = top.statistics()) result.set_statistics(statistics->sound());
     const auto bytes = required_bytes(result, 0);
     if (!bytes) return bytes.error();
+    if (auto fits = within_limit(*bytes, options.max_bytes); !fits) return fits.error();
     auto memory = Buffer::allocate(*bytes, true);
     if (!memory) return memory.error();
 

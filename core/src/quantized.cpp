@@ -170,4 +170,15 @@ float Quantized::value(Code code, std::uint64_t entry) const noexcept {
   }
 }
 
+Result<float> Quantized::value_at(const Elements& elements, std::span<const std::uint64_t> index,
+                                  std::int64_t slot) const {
+  const std::uint64_t at = entry(index, slot);
+  // Index buffers in shared memory may have changed after they were checked.
+  if (at >= entries_) return index_buffers_changed();
+  if (auto error = check(at, at + 1)) return *error;
+  const auto code = elements.load(slot);
+  if (!code) return code.error();
+  return value(*code, at);
+}
+
 }  // namespace hurray

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "hurray/elements.hpp"
 #include "hurray/quantization.hpp"
 #include "hurray/tensor.hpp"
 #include "hurray/values.hpp"
@@ -62,6 +63,11 @@ class Quantized {
 
   /// The value of a code, by the arithmetic of section 7.
   float value(Code code, std::uint64_t entry) const noexcept;
+
+  /// The value in the slot of one element, once its parameters are judged, they alone. `elements`:
+  /// of the same tensor.
+  Result<float> value_at(const Elements& elements, std::span<const std::uint64_t> index,
+                         std::int64_t slot) const;
 
  private:
   const Descriptor& descriptor_;

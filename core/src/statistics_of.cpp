@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "hurray/data_checks.hpp"
 #include "hurray/quantization_checks.hpp"
@@ -13,6 +14,39 @@ namespace hurray {
 namespace {
 
 constexpr std::uint64_t chunk = 1024;
+
+/// A tensor whose values are those of another one, `times` over.
+struct Once {
+  Tensor tensor;
+  std::uint64_t times = 1;
+};
+
+/// Without the dimensions in which nothing moves: zero strides, no parameters of their own.
+Result<Once> without_repeats(const Tensor& tensor) {
+  const Descriptor& d = tensor.descriptor();
+  const auto* strided = std::get_if<Strided>(&d.layout);
+  if (strided == nullptr || d.shape.is_empty()) return Once{tensor};
+  std::optional<std::uint32_t> axis;
+  if (d.quantization() != nullptr) {
+    const SchemeParameters shared = parameters(d.quantization()->scheme);
+    if (shared.block_size != 0) return Once{tensor};  // blocks of their own in every dimension
+    axis = shared.axis;
+  }
+  Shape shape = d.shape;
+  std::uint64_t times = 1;  // divides the count, which fits
+  for (std::size_t k = 0; k < shape.rank(); ++k)
+    if (strided->strides[k] == 0 && axis != k) times *= std::exchange(shape[k], 1);
+  if (times == 1) return Once{tensor};
+  Descriptor once;
+  once.dtype = d.dtype;
+  once.shape = std::move(shape);
+  once.layout = d.layout;
+  once.byte_offset = d.byte_offset;
+  if (d.quantization() != nullptr) once.set_quantization(*d.quantization());
+  auto bound = bind(std::move(once), tensor.buffers(), {.memory_device = tensor.memory_device()});
+  if (!bound) return bound.error();
+  return Once{*std::move(bound), times};
+}
 
 /// The stored elements of one tensor, as often as asked for: values as float64, in stretches.
 class Values {
@@ -37,10 +71,27 @@ class Values {
       if (auto tokens = elements->sequence_tokens(); !tokens) return tokens.error();
     if (options.canonical)
       if (auto error = check_canonical(tensor)) return *error;
-    Values values(std::move(*elements));
-    if (auto done = values.open(options); !done) return done.error();
-    return values;
+    if (d.quantization() != nullptr)
+      if (auto ok = check_parameters(tensor, options.sequence_tokens); !ok) return ok.error();
+    auto once = without_repeats(tensor);
+    if (!once) return once.error();
+    if (once->times != 1) {
+      elements = Elements::over(once->tensor);
+      if (!elements) return elements.error();
+    }
+    Values values(*std::move(elements), once->times);
+    if (auto done = values.open(); !done) return done.error();
+    if (values.stored() <= options.max_elements) return values;
+    return Error{.code = Errc::limit_exceeded,
+                 .expect = Expect::at_most,
+                 .field = "shape",
+                 .what = "elements to look at (max_elements)",
+                 .expected = options.max_elements,
+                 .found = values.stored()};
   }
+
+  /// How often each of them is an element of the tensor.
+  std::uint64_t times() const noexcept { return times_; }
 
   /// Of a sparse tensor those that it stores.
   std::uint64_t stored() const noexcept {
@@ -109,10 +160,10 @@ class Values {
   }
 
  private:
-  explicit Values(Elements elements)
-      : elements_(std::move(elements)), row_(info(tensor().descriptor().dtype)) {}
+  Values(Elements elements, std::uint64_t times)
+      : elements_(std::move(elements)), row_(info(tensor().descriptor().dtype)), times_(times) {}
 
-  Result<void> open(const ElementOptions& options) {
+  Result<void> open() {
     const Descriptor& d = tensor().descriptor();
     nnz_ = std::visit(
         []<class T>(const T& layout) -> std::optional<std::uint64_t> {
@@ -126,7 +177,6 @@ class Values {
       packed_ = in_rows || nnz_ || std::holds_alternative<ColumnMajor>(d.layout);
       return {};
     }
-    if (auto ok = check_parameters(tensor(), options.sequence_tokens); !ok) return ok;
     if (!in_rows) return {};
     auto rows = RowDequantizer::over(tensor());
     if (!rows) return rows.error();
@@ -136,6 +186,7 @@ class Values {
 
   Elements elements_;
   const DTypeInfo* row_;
+  std::uint64_t times_;
   std::optional<std::uint64_t> nnz_;
   std::optional<RowDequantizer> rows_;
   bool packed_ = false;
@@ -239,7 +290,7 @@ Result<Statistics> statistics_of_values(const Values& values) {
   const auto found = extremes_of(values);
   if (!found) return found.error();
   Statistics statistics;
-  statistics.nnz = values.nnz().value_or(found->nonzero);
+  statistics.nnz = values.nnz().value_or(found->nonzero * values.times());
   statistics.has_nan = static_cast<std::uint8_t>(found->nan);
   statistics.has_inf = static_cast<std::uint8_t>(found->infinite);
   claim(statistics, StatisticsBit::nnz);
@@ -250,8 +301,8 @@ Result<Statistics> statistics_of_values(const Values& values) {
   for (const std::uint64_t n : shape) count *= static_cast<double>(n);
   const double unstored =
       values.nnz() ? std::max(count - static_cast<double>(*values.nnz()), 0.0) : 0;
-  statistics.sparsity_ratio =
-      std::clamp((count - static_cast<double>(statistics.nnz)) / count, 0.0, 1.0);
+  statistics.sparsity_ratio = std::clamp(
+      (count - static_cast<double>(values.nnz().value_or(found->nonzero))) / count, 0.0, 1.0);
   claim(statistics, StatisticsBit::sparsity);
   if (values.is_complex() || found->nan || found->beyond_float64) return statistics;
 

@@ -9,6 +9,8 @@
 #include "hurray/data_checks.hpp"
 #include "hurray/gather.hpp"
 #include "packed_bits.hpp"
+#include "result_limit.hpp"
+#include "stored_entries.hpp"
 
 namespace hurray {
 namespace {
@@ -52,8 +54,7 @@ class Mover {
     const auto to = static_cast<std::int64_t>(target);
     if (target_step != 1 || slot_step != 1 || count == 1)
       return steps(to, static_cast<std::int64_t>(target_step), slot, slot_step, count);
-    const auto last = static_cast<std::int64_t>(count - 1);
-    if (!inside(to, to + last, slot, slot + last)) return;
+    if (!inside(to, 1, slot, 1, count)) return;
     const auto source = place(width_, before_, slot);
     const auto there = place(width_, 0, to);
     if (source && there) detail::copy_run(width_, to_, *there, from_, *source, count);
@@ -68,18 +69,27 @@ class Mover {
     return static_cast<std::int64_t>(width_ >= 8 ? bytes / (width_ / 8) : bytes * 8 / width_);
   }
 
-  bool inside(std::int64_t to, std::int64_t last_to, std::int64_t slot,
-              std::int64_t last_slot) noexcept {
-    const bool held = std::max(to, last_to) < target_end_ && std::min(slot, last_slot) >= lowest_ &&
-                      std::max(slot, last_slot) < end_;
+  /// `count` numbers from `first` on, `step` apart, are all in `[low, high)`.
+  static bool spans(std::int64_t first, std::int64_t step, std::uint64_t count, std::int64_t low,
+                    std::int64_t high) noexcept {
+    if (first < low || first >= high) return false;
+    if (count == 1) return true;
+    const auto way = checked_mul(step, static_cast<std::int64_t>(count - 1));
+    const auto last = way ? checked_add(first, *way) : std::nullopt;
+    return last && *last >= low && *last < high;
+  }
+
+  bool inside(std::int64_t to, std::int64_t to_step, std::int64_t slot, std::int64_t slot_step,
+              std::uint64_t count) noexcept {
+    const bool held =
+        spans(to, to_step, count, 0, target_end_) && spans(slot, slot_step, count, lowest_, end_);
     whole_ &= held;
     return held;
   }
 
   void steps(std::int64_t to, std::int64_t to_step, std::int64_t slot, std::int64_t slot_step,
              std::uint64_t count) noexcept {
-    const auto last = static_cast<std::int64_t>(count - 1);
-    if (!inside(to, to + last * to_step, slot, slot + last * slot_step)) return;
+    if (!inside(to, to_step, slot, slot_step, count)) return;
     if (width_ < 8) return packed(to, to_step, slot, slot_step, count);
     const auto bytes = static_cast<std::int64_t>(width_ / 8);
     std::byte* target = to_ + to * bytes;
@@ -137,7 +147,7 @@ class Mover {
 };
 
 /// One at a time, or by runs where the layout has them, in storage order.
-void move_each(const Elements& elements, Mover& mover) {
+Result<void> move_each(const Elements& elements, Mover& mover) {
   const Tensor& tensor = elements.tensor();
   const Shape& shape = tensor.descriptor().shape;
   const auto place_of = [&](std::span<const std::uint64_t> index) {
@@ -159,16 +169,18 @@ void move_each(const Elements& elements, Mover& mover) {
       return true;
     });
   };
-  std::visit(
-      [&]<class T>(const T& layout) {
+  return std::visit(
+      [&]<class T>(const T& layout) -> Result<void> {
         if constexpr (DenseLayout<T>) {
           if constexpr (std::is_same_v<decltype(layout.codec(shape)), DigitCodec>)
             by_runs(layout.codec(shape));
           else
             layout.for_each(shape, one);
         } else if constexpr (SparseLayout<T>) {
-          layout.for_each(shape, index_buffers(tensor), one);
+          if (auto done = for_each_stored(layout, shape, index_buffers(tensor), one); !done)
+            return done.error();
         }
+        return {};
       },
       tensor.descriptor().layout);
 }
@@ -208,6 +220,7 @@ Result<void> move_pages(const Elements& elements, const BlockPaged& layout, Move
       target += run;
     }
   }
+  if (target != shape.count()) return index_buffers_changed();
   return {};
 }
 
@@ -239,7 +252,7 @@ std::optional<std::uint64_t> nnz_of(const Layout& layout) noexcept {
 std::optional<Statistics> statistics_of(const Elements& elements) {
   const Descriptor& d = elements.tensor().descriptor();
   if (d.statistics() == nullptr) return std::nullopt;
-  Statistics kept = *d.statistics();
+  Statistics kept = d.statistics()->sound();
   const auto nnz = nnz_of(d.layout);
   constexpr std::uint32_t counts = static_cast<std::uint32_t>(StatisticsBit::nnz) |
                                    static_cast<std::uint32_t>(StatisticsBit::sparsity);
@@ -265,8 +278,8 @@ Result<void> copy_elements(const Elements& elements, std::span<std::byte> out) {
   Mover mover(elements, out);
   if (const auto* paged = std::get_if<BlockPaged>(&d.layout)) {
     if (auto done = move_pages(elements, *paged, mover); !done) return done;
-  } else {
-    move_each(elements, mover);
+  } else if (auto done = move_each(elements, mover); !done) {
+    return done;
   }
   if (mover.moved_all()) return {};
   return Error{.code = Errc::out_of_bounds,
@@ -301,6 +314,7 @@ Result<Tensor> to_dense(const Tensor& tensor, const ElementOptions& options) {
     if (std::holds_alternative<RowMajor>(d.layout) && d.byte_offset == 0 &&
         tensor.buffer(0).size() == *bytes)
       return tensor;
+    if (auto fits = within_limit(*bytes, options.max_bytes); !fits) return fits.error();
     auto memory = Buffer::allocate(*bytes, true);
     if (!memory) return memory.error();
     if (!d.shape.is_empty())

@@ -445,6 +445,22 @@ TEST(Addressing, TiledExamples) {
   EXPECT_EQ(offset(b, {16, 24}, {13, 19}), 347);
   EXPECT_EQ(wire(b, {16, 24}).size(), 40u);
 
+  // A level may be announced, or not, or take the place of strides.
+  const Tiled inner({4, 2}, {column, row});
+  EXPECT_EQ(Tiled({8, 8}, {row, LayoutTag::tiled}).inside(inner), b);
+  EXPECT_EQ(Tiled({8, 8}, {row, strided}, {}, {8, 1}).inside(inner), b);
+  const Tiled innermost({2, 1}, {row, column});
+  const Tiled three = Tiled({8, 8}, {row, row}).inside(inner).inside(innermost);
+  EXPECT_EQ(wire(three, {16, 24}).size(), 60u);
+  EXPECT_EQ(Tiled({8, 8}, {row, LayoutTag::tiled})
+                .inside(Tiled({4, 2}, {column, LayoutTag::tiled}))
+                .inside(innermost),
+            three);
+  EXPECT_EQ(Tiled({8, 8}, {row, LayoutTag::tiled})
+                .inside(Tiled({4, 2}, {column, LayoutTag::tiled}).inside(innermost)),
+            three);
+  EXPECT_FALSE(Tiled({8, 8}, {row, LayoutTag::tiled}).well_formed(2)) << "announced and not there";
+
   const Tiled c({2, 3}, {strided, strided}, {-4, 1}, {1, -2});
   EXPECT_EQ(range(c, {4, 6}), Range(-28, 7));
   EXPECT_EQ(offset(c, {4, 6}, {0, 2}), -4);

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "hurray/dense_view.hpp"
+#include "hurray/dequantize.hpp"
+#include "hurray/elements.hpp"
+#include "hurray/to_dense.hpp"
 #include "support.hpp"
 
 namespace hurray::testing {
@@ -196,6 +199,71 @@ TEST(DenseView, RefusesWhatItWouldMisread) {
   EXPECT_EQ((DenseView<std::int8_t, 2>::over(overlapping).error().field), "layout.strides");
 }
 
+TEST(DenseView, SaysWhatToDoInstead) {
+  const Tensor codes =
+      tensor_of(DescriptorBuilder::row_major(DType::int8, {4}).per_tensor_affine(2, 0),
+                std::vector<std::int8_t>(4));
+  EXPECT_EQ(to_string((DenseView<const float, 1>::over(codes).error())),
+            "quantization: a view shows codes, not values: dequantize, or ask for View::codes "
+            "(unsupported)");
+  EXPECT_EQ(to_string((DenseView<const float, 1>::over(codes, View::codes).error())),
+            "type_tag: expected float32 (3), found int8 (16) (inconsistent); two fields contradict "
+            "each other");
+  const Tensor head = *bind(*DescriptorBuilder::group(DType::float32, {2}, 1).build(), {});
+  for (const Error& error :
+       {DenseView<const float, 1>::over(head).error(), Elements::over(head).error(),
+        to_dense(head).error(), dequantize(head).error()}) {
+    EXPECT_EQ(error.code, Errc::unsupported);
+    EXPECT_EQ(error.field, "layout_tag");
+    EXPECT_NE(error.what.find("materialize"), error.what.npos) << error.what;
+  }
+}
+
+TEST(DenseView, CodesAreWritableBesideReadOnlyScales) {
+  const auto d = DescriptorBuilder::row_major(DType::int8, {4}).per_channel_affine(0).build();
+  ASSERT_TRUE(d);
+  const Buffer memory = *Buffer::allocate(16, true);
+  const Buffer readonly = *Buffer::borrow(memory.data(), 16, [memory] {}, true);
+  const Tensor scales = *bind(*d, {*Buffer::allocate(4, true), readonly});
+  const auto view = DenseView<std::int8_t, 1>::over(scales, View::codes);
+  ASSERT_TRUE(view) << to_string(view.error());
+  (*view)(3) = 7;
+  EXPECT_EQ((*DenseView<const std::int8_t, 1>::over(scales, View::codes))(3), 7);
+  const Tensor elements = *bind(*d, {readonly.view(0, 4), memory});
+  EXPECT_EQ((DenseView<std::int8_t, 1>::over(elements, View::codes).error().field), "buffers[]");
+}
+
+template <class T>
+void expect_integer(DType dtype) {
+  const Tensor t = tensor_of(DescriptorBuilder::row_major(dtype, {2}), std::vector<T>{1, T(-1)});
+  const auto view = DenseView<T, 1>::over(t);
+  ASSERT_TRUE(view) << to_string(view.error());
+  EXPECT_EQ((*view)(1), T(-1));
+  EXPECT_EQ((*DenseView<const T, 1>::over(t))(1), T(-1));
+}
+
+TEST(DenseView, IntegersGoBySizeAndSign) {
+  constexpr DType longs[] = {sizeof(long) == 8 ? DType::int64 : DType::int32,
+                             sizeof(long) == 8 ? DType::uint64 : DType::uint32};
+  expect_integer<signed char>(DType::int8);
+  expect_integer<unsigned char>(DType::uint8);
+  expect_integer<short>(DType::int16);
+  expect_integer<unsigned short>(DType::uint16);
+  expect_integer<int>(DType::int32);
+  expect_integer<unsigned>(DType::uint32);
+  expect_integer<long>(longs[0]);
+  expect_integer<unsigned long>(longs[1]);
+  expect_integer<long long>(DType::int64);
+  expect_integer<unsigned long long>(DType::uint64);
+  static_assert(!StoredInteger<bool> && !StoredInteger<char> && !StoredInteger<wchar_t>);
+}
+
+template <class From>
+concept Viewable =
+    requires(From&& from) { DenseView<const float, 1>::over(std::forward<From>(from)); };
+static_assert(Viewable<const Tensor&> && Viewable<Tensor&>);
+static_assert(!Viewable<Tensor> && !Viewable<const Tensor>);
+
 TEST(DenseView, MemoryThatIsNotTheHostsIsNotFollowed) {
   const auto buffer = Buffer::allocate(16);
   const auto d = DescriptorBuilder::row_major(DType::float32, {4}).on(Device::cuda).build();
@@ -216,6 +284,19 @@ TEST(DenseView, MisalignedElementsAreReadAndNotReferredTo) {
   ASSERT_TRUE(t);
   EXPECT_EQ((*DenseView<const float, 1>::over(*t))(1), value);
   EXPECT_EQ((DenseView<float, 1>::over(*t).error().field), "buffers[].alignment");
+}
+
+TEST(DenseView, AnOpaqueTensorIsNotLookedAt) {
+  Descriptor d = dense(DType::uint8, {4});
+  d.buffers = {};
+  d.set_quantization(Quantization{OpaqueScheme{.tag = static_cast<SchemeTag>(0x66)}, {}});
+  const auto tensor = bind(d, {*Buffer::allocate(4, true)}, {.permissive = true});
+  ASSERT_TRUE(tensor) << to_string(tensor.error());
+  const auto why = opaque(tensor->descriptor());
+  ASSERT_TRUE(why);
+  const auto view = DenseView<std::uint8_t, 1>::over(*tensor, View::codes);
+  ASSERT_FALSE(view);
+  EXPECT_EQ(view.error(), *why);
 }
 
 }  // namespace

@@ -117,17 +117,17 @@ TEST(Composite, M1AMemberSaysWhereItLies) {
 TEST(Composite, M2AMemberHasTheTypeOfTheHead) {
   EXPECT_EQ(
       judge({head(partition, 2, {2}), part({2}, {0}, {1}), part({2}, {1}, {1}, DType::uint8)}),
-      "members[1].type_tag: expected 16 (the head's), found 17 / 2");
+      "members[1].type_tag: expected int8 (16) as the head, found uint8 (17) / 2");
   EXPECT_EQ(judge({head(overlay, 1, {2}, DType::int8, CombineOp::replace),
                    with_role(part({2}, {0}, {2}, DType::float32), MemberRole::base)}),
-            "members[0].type_tag: expected 16 (the head's), found 3 / 1");
+            "members[0].type_tag: expected int8 (16) as the head, found float32 (3) / 1");
   EXPECT_EQ(judge({head(group, 1, {2}), dense(DType::float32, {7})}), "");
 
   // Nested heads by their own type.
   Descriptor nested = head(group, 0, {2}, DType::float32);
   nested.set_shard(Shard(Numbers{2}, Numbers{0}));
   EXPECT_EQ(judge({head(partition, 1, {2}), nested}),
-            "members[0].type_tag: expected 16 (the head's), found 3 / 1");
+            "members[0].type_tag: expected int8 (16) as the head, found float32 (3) / 1");
   EXPECT_EQ(judge({head(partition, 1, {2}, DType::float32), nested}), "");
 }
 
@@ -308,6 +308,35 @@ TEST(Composite, L21MembersWithoutElementsCoverNothing) {
   EXPECT_EQ(judge_parts({}, {.writing = true}, {0, 5}), "");
 }
 
+TEST(Composite, L21NobodyWritesAnEmptyMemberOfAnOverlayEither) {
+  const auto corrected = [](std::uint64_t size, std::uint64_t rows) {
+    return std::vector<Descriptor>{head(overlay, 2, {size}, DType::int8, CombineOp::add),
+                                   with_role(part({size}, {0}, {size}), MemberRole::base),
+                                   with_role(part({size}, {0}, {rows}), MemberRole::correction)};
+  };
+  const auto writes = [](const std::vector<Descriptor>& tensors) {
+    CompositeChecker checker({.writing = true});
+    for (const Descriptor& d : tensors)
+      if (auto added = checker.add(d); !added) return to_string(added.error());
+    return std::string();
+  };
+  EXPECT_EQ(judge(corrected(4, 0)), "") << "readers take it";
+  EXPECT_TRUE(writes(corrected(4, 0)).starts_with("members[1].shape: a member without elements"));
+  EXPECT_EQ(writes(corrected(4, 1)), "");
+  EXPECT_EQ(writes(corrected(0, 0)), "") << "an empty head";
+}
+
+TEST(Composite, ComposeWithoutAnOperation) {
+  const Tensor member = *bind(dense(DType::int8, {2}), {*Buffer::allocate(2)});
+  const auto group_of = compose(group, {2}, DType::int8, {{member}});
+  ASSERT_TRUE(group_of) << to_string(group_of.error());
+  EXPECT_EQ(std::get<CompositeHead>(group_of->tensor.descriptor().layout).combine_op,
+            CombineOp::none);
+  const auto overlay_of = compose(overlay, {2}, DType::int8, {{member}});
+  ASSERT_FALSE(overlay_of);
+  EXPECT_EQ(overlay_of.error().field, "layout.combine_op");
+}
+
 TEST(Composite, L18LayoutsWithoutAShardAreForGroups) {
   Descriptor csf;
   csf.shape = {1, 1, 1};
@@ -476,6 +505,132 @@ TEST(Composite, ManyBoxesThatNoSingleSweepTellsApart) {
   EXPECT_EQ(judge(tensors),
             "members[119].shard.shard_offset: the boxes overlap: an earlier member holds some of "
             "the same elements / 120");
+}
+
+/// Rods of a partition of `[s, s, s, s, s, 2]` in the half `half`, thin in three of the first five
+/// dimensions: every two meet in some, and no cut tells many of them apart.
+std::vector<Descriptor> rods(std::uint64_t n, std::uint64_t s, std::uint64_t half) {
+  const Numbers shape{s, s, s, s, s, 2};
+  std::vector<std::array<std::size_t, 3>> thin;
+  for (std::size_t i = 0; i < 5; ++i)
+    for (std::size_t j = i + 1; j < 5; ++j)
+      for (std::size_t k = j + 1; k < 5; ++k) thin.push_back({i, j, k});
+  std::vector<Descriptor> tensors;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    Numbers offset{0, 0, 0, 0, 0, half};
+    Numbers size{s, s, s, s, s, 1};
+    for (const std::size_t k : thin[i % thin.size()]) {
+      offset[k] = i + 1;
+      size[k] = 1;
+    }
+    tensors.push_back(part(shape, offset, size));
+  }
+  return tensors;
+}
+
+/// The error of the last of many tensors.
+Error last_error(const std::vector<Descriptor>& tensors, const CompositeOptions& options = {}) {
+  CompositeChecker checker(options);
+  for (std::size_t i = 0; i + 1 < tensors.size(); ++i) EXPECT_TRUE(checker.add(tensors[i]));
+  const auto last = checker.add(tensors.back());
+  return last ? Error{.what = "none"} : last.error();
+}
+
+TEST(Composite, BoxesInEachOthersWayAreJudgedInBoundedWork) {
+  constexpr std::uint64_t n = 16000;
+  constexpr std::uint64_t s = std::uint64_t{1} << 20;
+  const Numbers shape{s, s, s, s, s, 2};
+  // More elements than the view has: an overlap, whichever boxes it is.
+  std::vector<Descriptor> boxes{head(partition, n + 2, shape)};
+  for (Descriptor& rod : rods(n, s, 1)) boxes.push_back(std::move(rod));
+  for (int i = 0; i < 2; ++i) boxes.push_back(part(shape, {0, 0, 0, 0, 0, 0}, {s, s, s, s, s, 2}));
+  const Error more = last_error(boxes);
+  EXPECT_EQ(more.code, Errc::inconsistent);
+  EXPECT_EQ(more.field.substr(0, 7), "members");
+
+  // As many as it has: rods hold n s^2, and what fills the rest overlaps itself by as much.
+  boxes = {head(partition, n + 4, shape)};
+  for (Descriptor& rod : rods(n, s, 0)) boxes.push_back(std::move(rod));
+  boxes.push_back(part(shape, {0, 0, 0, 0, 0, 1}, {s, s, s, s, s, 1}));
+  boxes.push_back(part(shape, {1, 0, 0, 0, 0, 1}, {s - 1, s, s, s, s, 1}));
+  boxes.push_back(part(shape, {0, 1, 0, 0, 0, 1}, {1, s - 1, s, s, s, 1}));
+  boxes.push_back(part(shape, {0, 0, n, 0, 0, 1}, {1, 1, s - n, s, s, 1}));
+  const Error same = last_error(boxes);
+  EXPECT_EQ(same.code, Errc::limit_exceeded) << to_string(same);
+  EXPECT_EQ(same.field, "members");
+  EXPECT_EQ(last_error(boxes, {.permissive = true}).what, "none");
+}
+
+TEST(Composite, PartitionsIntoManyBoxesAreProven) {
+  std::mt19937 random(3);
+  const auto judged = [&](const Numbers& shape, std::vector<std::array<Numbers, 2>> boxes) {
+    std::ranges::shuffle(boxes, random);
+    CompositeChecker checker;
+    EXPECT_TRUE(checker.add(head(partition, static_cast<std::uint32_t>(boxes.size()), shape)));
+    for (const auto& [offset, size] : boxes) {
+      const auto added = checker.add(part(shape, offset, size));
+      ASSERT_TRUE(added) << to_string(added.error());
+    }
+    EXPECT_FALSE(checker.open());
+  };
+  std::vector<std::array<Numbers, 2>> boxes;
+  for (std::uint64_t i = 0; i < 4096; ++i)  // a grid
+    boxes.push_back(
+        {Numbers{i / 512 * 3, i / 64 % 8 * 3, i / 8 % 8 * 3, i % 8 * 3}, Numbers{3, 3, 3, 3}});
+  judged({24, 24, 24, 24}, boxes);
+  boxes.clear();
+  for (std::uint64_t i = 0; i < 64; ++i)  // pinwheels, which no straight cut leaves whole
+    for (std::uint64_t j = 0; j < 64; ++j)
+      for (const auto& [x, y, w, h] : std::initializer_list<std::array<std::uint64_t, 4>>{
+               {0, 0, 2, 1}, {2, 0, 1, 2}, {1, 2, 2, 1}, {0, 1, 1, 2}, {1, 1, 1, 1}})
+        boxes.push_back({Numbers{3 * i + x, 3 * j + y}, Numbers{w, h}});
+  judged({192, 192}, boxes);
+  boxes.clear();
+  constexpr std::uint64_t m = 24;  // rods in three directions, and cubes around them
+  const auto rod = [](std::uint64_t a, std::uint64_t b) { return a % 2 == 0 && b % 2 == 1; };
+  for (std::uint64_t a = 0; a < m; ++a)
+    for (std::uint64_t b = 0; b < m; ++b) {
+      if (rod(a, b)) {
+        boxes.push_back({Numbers{0, a, b}, Numbers{m, 1, 1}});
+        boxes.push_back({Numbers{b, 0, a}, Numbers{1, m, 1}});
+        boxes.push_back({Numbers{a, b, 0}, Numbers{1, 1, m}});
+      }
+      for (std::uint64_t c = 0; c < m; ++c)
+        if (!rod(b, c) && !rod(c, a) && !rod(a, b))
+          boxes.push_back({Numbers{a, b, c}, Numbers{1, 1, 1}});
+    }
+  judged({m, m, m}, boxes);
+}
+
+TEST(Composite, TrialsOfItemsEndWhereTheItemsDo) {
+  const Numbers shape{4};
+  const auto row = [&](std::uint64_t i) { return part(shape, {i}, {1}); };
+  CompositeChecker checker;
+  ASSERT_TRUE(checker.add(head(partition, 4, shape)));
+  const auto item = [&](const std::vector<Descriptor>& parts) {
+    CompositeChecker trial = checker.trial();
+    for (const Descriptor& d : parts)
+      if (auto added = trial.add(d); !added) return std::string(added.error().what);
+    checker.adopt(std::move(trial));
+    return std::string();
+  };
+  const auto nested = [&](std::uint32_t members) {
+    Descriptor d = head(partition, members, {1});
+    d.set_shard(Shard(shape, Numbers{1}));
+    return d;
+  };
+  EXPECT_EQ(item({row(0)}), "");
+  EXPECT_NE(item({nested(2), part({1}, {0}, {1}), part({1}, {0}, {1})}), "");
+  EXPECT_EQ(checker.owed(), 3u);
+  EXPECT_EQ(item({nested(1), part({1}, {0}, {1})}), "");
+  EXPECT_EQ(item({row(2)}), "");
+  EXPECT_EQ(checker.owed(), 1u);
+  EXPECT_EQ(checker.depth(), 1u);
+  EXPECT_NE(item({row(1)}), "") << "an overlap with a member that came as an item";
+  EXPECT_EQ(item({row(3)}), "");
+  EXPECT_FALSE(checker.open());
+  EXPECT_EQ(item({head(group, 1, {}), dense(DType::int8, {2})}), "");
+  EXPECT_FALSE(checker.open());
 }
 
 // -------------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "dense_support.hpp"
+#include "hurray/statistics_of.hpp"
+#include "hurray/to_dense.hpp"
 
 namespace hurray::testing {
 namespace {
@@ -452,6 +454,75 @@ TEST(AmbiguousBool, OneByteForEachStoredElementFromOutside) {
   };
   EXPECT_TRUE(ambiguous_bool(coo(2)));
   EXPECT_FALSE(ambiguous_bool(coo(1)));
+}
+
+TEST(AmbiguousBool, EveryLayoutWithItsPadding) {
+  constexpr auto row = LayoutTag::row_major;
+  struct Case {
+    const char* what;
+    Shape shape;
+    Layout layout;
+    std::uint64_t byte_offset;
+    std::vector<std::uint64_t> ambiguous;  // sizes of buffer 0
+    std::uint64_t plain;
+  };
+  const std::vector<Case> cases{
+      {"row_major", {3, 3}, RowMajor{}, 0, {9}, 10},
+      {"row_major behind other bytes", {3, 3}, RowMajor{}, 4, {9, 13}, 12},
+      {"col_major", {3, 3}, ColumnMajor{}, 0, {9}, 2},
+      {"strided with gaps", {3, 3}, Strided{.strides = {8, 1}}, 0, {9, 19}, 18},
+      {"strided backwards", {6}, Strided{.strides = {-2}}, 10, {11}, 12},
+      {"strided backwards over bits", {6}, Strided{.strides = {-2}}, 2, {6, 11}, 3},
+      {"tiled", {3, 3}, Tiled({2, 2}, {row, row}), 0, {9, 16}, 15},
+      {"tiled twice", {5}, Tiled({4}).inside(Tiled({2})), 0, {5, 8}, 7},
+      {"morton", {3, 3}, Morton{.bits = {2, 2}}, 0, {9, 16}, 15},
+      {"hilbert", {4, 4}, Hilbert{.order = 2, .rank = 2}, 0, {16}, 15},
+  };
+  const auto bound = [](const Case& c, std::uint64_t bytes, Provenance provenance) {
+    Descriptor d = described(DType::bool_, c.shape, c.layout);
+    d.byte_offset = c.byte_offset;
+    auto tensor = bind(d, {*Buffer::allocate(bytes, true)}, {.provenance = provenance});
+    EXPECT_TRUE(tensor) << c.what << to_string(tensor.error());
+    return *std::move(tensor);
+  };
+  for (const Case& c : cases) {
+    for (const std::uint64_t bytes : c.ambiguous) {
+      const Tensor tensor = bound(c, bytes, Provenance::outside);
+      EXPECT_TRUE(ambiguous_bool(tensor)) << c.what << bytes;
+      EXPECT_EQ(to_dense(tensor).error().code, Errc::unsupported) << c.what << bytes;
+      EXPECT_EQ(statistics_of(tensor).error().code, Errc::unsupported) << c.what << bytes;
+      EXPECT_FALSE(ambiguous_bool(bound(c, bytes, Provenance::own))) << c.what << bytes;
+    }
+    EXPECT_FALSE(ambiguous_bool(bound(c, c.plain, Provenance::outside))) << c.what;
+    EXPECT_TRUE(to_dense(bound(c, c.plain, Provenance::outside))) << c.what;
+  }
+  const auto paged = [](std::uint64_t bytes) {
+    const Layout layout = BlockPaged{.num_pages = 3, .page_size = 2, .num_seqs = 1};
+    return *bind(described(DType::bool_, {4, 2, 2}, layout),
+                 {*Buffer::allocate(bytes, true), u32({0, 1}), u32({0, 2})},
+                 {.provenance = Provenance::outside});
+  };
+  EXPECT_TRUE(ambiguous_bool(paged(24))) << "all pages, used or not";
+  EXPECT_EQ(to_dense(paged(24)).error().code, Errc::unsupported);
+  EXPECT_EQ(statistics_of(paged(24)).error().code, Errc::unsupported);
+  EXPECT_FALSE(ambiguous_bool(paged(3)));
+  EXPECT_TRUE(to_dense(paged(3)));
+}
+
+TEST(Elements, BytesOfOneElementAndNoOthers) {
+  for (const DType dtype : {DType::int4, DType::int16, DType::complex128}) {
+    const auto bytes = static_cast<std::size_t>(touched_bytes(bits(dtype), 0));
+    const Tensor tensor = *bind(described(dtype, {4}, RowMajor{}), {*Buffer::allocate(64, true)});
+    const Elements elements = open(tensor, {.write = true});
+    std::vector<std::byte> memory(bytes + 1);
+    for (const std::size_t wrong : {std::size_t{0}, bytes - 1, memory.size()}) {
+      const auto part = std::span(memory).first(wrong);
+      EXPECT_EQ(elements.load(0, part).error().code, Errc::inconsistent);
+      EXPECT_EQ(elements.store(0, std::span<const std::byte>(part)).error().expected, bytes);
+    }
+    EXPECT_TRUE(elements.load(0, std::span(memory).first(bytes)));
+    EXPECT_TRUE(elements.store(0, std::span<const std::byte>(memory).first(bytes)));
+  }
 }
 
 }  // namespace

@@ -14,16 +14,21 @@
 namespace {
 long fail_after = -1;  // allocations left until one fails; -1: never
 long allocations = 0;
+std::uint64_t largest = 0;  // bytes of one allocation
+long change_after = -1;     // allocations left until `change` is called; -1: never
+void (*change)() = nullptr;
 
-bool fails() {
+bool fails(std::uint64_t size) {
   ++allocations;
+  largest = size > largest ? size : largest;
+  if (change_after >= 0 && change_after-- == 0) change();
   return fail_after >= 0 && fail_after-- == 0;
 }
 }  // namespace
 
 namespace hurray {
 void* allocate(std::uint64_t size, std::size_t alignment, bool zeroed) noexcept {
-  if (fails() || size > (std::uint64_t{1} << 40)) return nullptr;
+  if (fails(size) || size > (std::uint64_t{1} << 40)) return nullptr;
   const std::size_t rounded =
       (static_cast<std::size_t>(size) + alignment - 1) / alignment * alignment;
   void* block = std::aligned_alloc(alignment, rounded);
@@ -37,7 +42,7 @@ void deallocate(void* block, std::uint64_t, std::size_t) noexcept { std::free(bl
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // new and delete are both replaced here
 #endif
 void* operator new(std::size_t size) {
-  if (fails()) throw std::bad_alloc();
+  if (fails(size)) throw std::bad_alloc();
   if (void* block = std::malloc(size)) return block;
   throw std::bad_alloc();
 }

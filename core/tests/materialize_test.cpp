@@ -219,6 +219,26 @@ TEST(Materialize, RandomPartitionsAgainstADenseOracle) {
   }
 }
 
+/// Padding bits of the members are 1 here.
+TEST(Materialize, BitsBehindTheLastElementAreZero) {
+  for (const DType dtype : {DType::bool_, DType::uint2, DType::int4, DType::float6_e2m3}) {
+    const auto ones = [&](std::uint64_t n) {
+      return Bytes(*packed_bytes(bits(dtype), n), std::byte{0xFF});
+    };
+    const Bytes parts = values(
+        composed(partition, none, {5}, dtype,
+                 {{part(dtype, {5}, {0}, {3}, ones(3))}, {part(dtype, {5}, {3}, {2}, ones(2))}}));
+    const Bytes corrected = values(composed(
+        overlay, replace, {5}, dtype,
+        {{part(dtype, {5}, {0}, {5}, ones(5))}, {sparse(dtype, {5}, {0}, {5}, ones(1), {4})}}));
+    ASSERT_EQ(parts.size(), *packed_bytes(bits(dtype), 5));
+    EXPECT_EQ(parts, corrected);
+    for (std::size_t b = 0; b < 8 * parts.size(); ++b)
+      ASSERT_EQ((parts[b / 8] >> b % 8 & std::byte{1}) != std::byte{0}, b < 5 * bits(dtype))
+          << name(dtype) << b;
+  }
+}
+
 TEST(Materialize, PrivateTypesAreMovedAsTheyAre) {
   ExtensionType wide{.bit_width = 24};
   Descriptor head;
@@ -380,6 +400,45 @@ TEST(Materialize, QuantizedMembersAreRoundedToTheHead) {
                        {sparse(DType::float32, whole, {0}, {4}, elements<float>({100.f}), {2})},
                        {quantized(.25f, {3}, {1}, hex("01"))}})),
       elements<float>({1.f, 2.f, 103.f, 4.25f}));
+}
+
+/// Each entry is found where it is stored: looking it up by its coordinates would take 5e9 steps.
+TEST(Materialize, ALargeUnsortedQuantizedCorrection) {
+  constexpr std::uint64_t n = 100'000;
+  Numbers coordinates(n);
+  Bytes codes(n);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    coordinates[i] = n - 1 - i;
+    codes[i] = static_cast<std::byte>(i % 100);
+  }
+  const Tensor base = part(DType::float32, {n}, {0}, {n}, Bytes(4 * n));
+  Tensor correction = sparse(DType::int8, {n}, {0}, {n}, codes, coordinates);
+  Descriptor d = correction.descriptor();
+  d.set_quantization(Quantization{.scheme = PerTensorAffine{.scale = .5f}, .rest = {}});
+  correction = *bind(d, correction.buffers());
+  const Bytes whole =
+      values(composed(overlay, replace, {n}, DType::float32, {{base}, {correction}}));
+  std::vector<float> expected(n);
+  for (std::uint64_t i = 0; i < n; ++i) expected[n - 1 - i] = .5f * static_cast<float>(i % 100);
+  EXPECT_EQ(whole, elements(expected));
+}
+
+TEST(Materialize, ParametersOfAQuantizedCorrectionAreJudgedWhereTheyAreUsed) {
+  Descriptor d;
+  d.dtype = DType::int8;
+  d.shape = {3};
+  d.layout = Coo{.nnz = 2};
+  d.set_shard(Shard(Numbers{3}, Numbers{0}));
+  d.set_quantization(
+      Quantization{.scheme = PerChannelAffine{.axis = 0, .scale_buffer_index = 2}, .rest = {}});
+  const auto corrected = [&](const std::vector<float>& scales) {
+    return composed(overlay, replace, {3}, DType::float32,
+                    {{part(DType::float32, {3}, {0}, {3}, Bytes(12))},
+                     {tensor_of(d, {hex("03 02"), elements(Numbers{2, 0}), elements(scales)})}});
+  };
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(values(corrected({.5f, nan, 2})), elements<float>({1, 0, 6}));
+  EXPECT_EQ(refusal(corrected({.5f, 1, nan})), "invalid value scale[2] members[1]");
 }
 
 // -------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hurray/dequantize.hpp"
+#include "hurray/to_dense.hpp"
 #include "quantized_tensors.hpp"
 
 namespace hurray {
@@ -225,6 +226,74 @@ TEST(StatisticsOf, QuantizedTensors) {
     EXPECT_DOUBLE_EQ(direct.value_mean, values.value_mean);
     EXPECT_DOUBLE_EQ(direct.value_stddev, values.value_stddev);
   }
+}
+
+void expect_same(const Statistics& a, const Statistics& b) {
+  EXPECT_EQ(a.computed_mask, b.computed_mask);
+  EXPECT_EQ(a.nnz, b.nnz);
+  EXPECT_EQ(a.sparsity_ratio, b.sparsity_ratio);
+  EXPECT_EQ(a.value_min, b.value_min);
+  EXPECT_EQ(a.value_max, b.value_max);
+  EXPECT_DOUBLE_EQ(a.value_mean, b.value_mean);
+  EXPECT_DOUBLE_EQ(a.value_stddev, b.value_stddev);
+}
+
+TEST(StatisticsOf, RepeatedElementsAreCountedInFull) {
+  Noise noise(11);
+  for (const Strides& strides : {Strides{0, 5, 1}, Strides{5, 0, 1}, Strides{0, 1, 0},
+                                 Strides{0, 0, 0}, Strides{0, -1, 5}}) {
+    Descriptor d;
+    d.dtype = DType::int4;
+    d.shape = {3, 5, 4};
+    d.layout = Strided{strides};
+    d.byte_offset = 4;
+    const Tensor plain = tensor_of(d, {noise.bytes(20)});
+    expect_same(of(plain), of(*to_dense(plain)));
+    for (const std::uint32_t axis : {0u, 1u, 2u}) {
+      Descriptor q = d;
+      q.set_quantization(Quantization{PerChannelAffine{.axis = axis, .scale_buffer_index = 1}, {}});
+      std::vector<float> scales{1, 2, 0.5f, 3, 7};
+      scales.resize(static_cast<std::size_t>(d.shape[axis]));
+      const Tensor codes = tensor_of(q, {noise.bytes(20), bytes_of(scales)});
+      expect_same(of(codes), of(*dequantize(codes)));
+    }
+    Descriptor q = d;
+    q.set_quantization(Quantization{PerBlockAffine{2, 2, 1, no_buffer, DType::float32}, {}});
+    std::vector<float> scales(3 * 5 * 2);
+    for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = static_cast<float>(i + 1);
+    const Tensor blocks = tensor_of(q, {noise.bytes(20), bytes_of(scales)});
+    expect_same(of(blocks), of(*dequantize(blocks)));
+  }
+}
+
+TEST(StatisticsOf, OneByteForAnyNumberOfElements) {
+  Descriptor d;
+  d.dtype = DType::uint8;
+  d.shape = {std::uint64_t{1} << 40, 3, std::uint64_t{1} << 20};
+  d.layout = Strided{Strides{0, 1, 0}};
+  const Statistics s =
+      of(tensor_of(d, {bytes_of(std::vector<std::uint8_t>{0, 3, 6})}), {.max_elements = 3});
+  EXPECT_EQ(s.computed_mask, everything);
+  EXPECT_EQ(s.nnz, std::uint64_t{1} << 61);
+  EXPECT_FLOAT_EQ(static_cast<float>(s.sparsity_ratio), 1.0f / 3);
+  EXPECT_EQ(s.value_mean, 3);
+  EXPECT_DOUBLE_EQ(s.value_stddev, std::sqrt(6.0));
+}
+
+TEST(StatisticsOf, ElementsAreLimitedBeforeTheFirst) {
+  // Strides that overlap without being zero: 2^40 elements in 2^21 bytes.
+  Descriptor d;
+  d.dtype = DType::uint8;
+  d.shape = {std::uint64_t{1} << 20, std::uint64_t{1} << 20};
+  d.layout = Strided{Strides{1, 1}};
+  const auto refused =
+      statistics_of(tensor_of(d, {Bytes(std::size_t{1} << 21)}), {.max_elements = 1000});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::limit_exceeded);
+  EXPECT_EQ(refused.error().expected, 1000u);
+  EXPECT_EQ(refused.error().found, std::uint64_t{1} << 40);
+  EXPECT_TRUE(statistics_of(doubles({1, 2}), {.max_elements = 2}));
+  EXPECT_FALSE(statistics_of(doubles({1, 2, 3}), {.max_elements = 2}));
 }
 
 TEST(StatisticsOf, PaddingOfALayoutIsNotCounted) {

@@ -221,6 +221,48 @@ TEST(ToDense, SectionsThatAreStillTrueAreKept) {
   EXPECT_EQ(negative_zero->descriptor().statistics()->computed_mask, 0x3Cu);
 }
 
+TEST(ToDense, GroupsThatBreakARuleAreNotKept) {
+  Descriptor d = described(DType::int8, {4}, Strided{.strides = {2}});
+  d.set_statistics(
+      Statistics{.computed_mask = 0x32, .nm_n = 1, .nm_m = 2, .has_nan = 2, .sparsity_ratio = .5});
+  d.buffers = BufferTable{{.byte_size = 7, .alignment = 64}};
+  const auto tensor = bind(d, {*Buffer::allocate(7, true)}, {.permissive = true});
+  ASSERT_TRUE(tensor) << to_string(tensor.error());
+  const auto dense = to_dense(*tensor);
+  ASSERT_TRUE(dense) << to_string(dense.error());
+  EXPECT_EQ(dense->descriptor().statistics()->computed_mask, 0x12u);
+}
+
+/// Padding bits of the source are 1 here.
+TEST(ToDense, BitsBehindTheLastElementAreZero) {
+  for (const DType dtype : {DType::bool_, DType::uint2, DType::int4, DType::float6_e2m3})
+    for (std::uint64_t n = 1; n <= 9; ++n) {
+      const std::vector<Layout> layouts{RowMajor{},
+                                        ColumnMajor{},
+                                        Strided{.strides = {-1}},
+                                        Strided{.strides = {2}},
+                                        Tiled({4}),
+                                        Coo{.nnz = n, .is_sorted = 1}};
+      for (const Layout& layout : layouts) {
+        Descriptor d = described(dtype, {n}, layout);
+        d.byte_offset = std::holds_alternative<Coo>(layout) ? 0 : 12;
+        std::vector<Buffer> buffers{*Buffer::allocate(40)};
+        std::ranges::fill(buffers[0].bytes(), std::byte{0xFF});
+        if (std::holds_alternative<Coo>(layout)) {
+          Index all(n);
+          std::iota(all.begin(), all.end(), 0u);
+          buffers.push_back(u64(all));
+        }
+        const auto dense = to_dense(*bind(d, buffers));
+        ASSERT_TRUE(dense) << to_string(dense.error());
+        const auto bytes = dense->buffer(0).bytes();
+        ASSERT_EQ(bytes.size(), *packed_bytes(bits(dtype), n));
+        for (std::uint64_t b = 0; b < 8 * bytes.size(); ++b)
+          ASSERT_EQ(bit(bytes, b), b < n * bits(dtype)) << name(dtype) << n << name(layout) << b;
+      }
+    }
+}
+
 TEST(ToDense, RowMajorComesBackAsItIs) {
   const Descriptor d = described(DType::int16, {2, 3}, RowMajor{});
   const Tensor tensor = *bind(d, {*Buffer::allocate(12)});
@@ -293,6 +335,15 @@ TEST(ToDense, ShapesThatNoMemoryHolds) {
   // Nothing in it, so nothing to hold, whatever the other sizes are.
   const auto empty = bind(described(DType::int8, {big, big, 0}, Coo{}), {Buffer(), Buffer()});
   EXPECT_EQ(to_dense(*empty)->buffer(0).size(), 0u);
+}
+
+TEST(ToDense, AResultOfExactlyTheLimitIsTaken) {
+  const Tensor sparse = *bind(described(DType::int16, {2, 4}, Coo{}), {Buffer(), Buffer()});
+  EXPECT_TRUE(to_dense(sparse, {.max_bytes = 16}));
+  EXPECT_EQ(to_dense(sparse, {.max_bytes = 15}).error().code, Errc::limit_exceeded);
+  // What comes back as it is takes none.
+  const Tensor dense = *to_dense(sparse);
+  EXPECT_TRUE(to_dense(dense, {.max_bytes = 0}));
 }
 
 TEST(ToDense, ReadsNothingBeyondHostileBuffers) {

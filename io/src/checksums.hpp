@@ -2,12 +2,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "container.hpp"
+#include "hurray/buffer.hpp"
 #include "hurray/export.hpp"
 #include "hurray/io/error.hpp"
+#include "hurray/io/file.hpp"
 #include "hurray/io/key_values.hpp"
+#include "hurray/io/verify.hpp"
+#include "index.hpp"
+#include "patience.hpp"
+#include "source.hpp"
 
 namespace hurray::io {
 
@@ -42,6 +50,79 @@ class HURRAY_EXPORT Checksums {
   std::size_t in_chunk_ = 0;
   std::uint32_t chunk_sum_ = 0;
   std::uint32_t header_sum_;
+};
+
+/// What the entry of an open file says, and what that is worth.
+class ChecksumTable {
+ public:
+  /// Decides the state, in the order of section 16; without what the index says where it is null.
+  static Result<ChecksumTable> read(const Source& source, const Ends& ends, const Index* index,
+                                    const ChecksumPlace& place, Patience& patience,
+                                    std::uint64_t* bytes_read = nullptr);
+
+  ChecksumState state() const noexcept { return state_; }
+  /// Why they are damaged, unknown or foreign; the first is the reason.
+  const std::vector<Finding>& findings() const noexcept { return findings_; }
+
+  /// What the entry says of the index; none where it says nothing that can be believed.
+  std::optional<std::uint32_t> index_sum() const noexcept { return index_sum_; }
+  /// There is a sum for everything in the index. So it is with `valid` ones, and with foreign ones
+  /// whose header or KV section alone is another.
+  bool fits_index() const noexcept { return !first_sums_.empty(); }
+  /// Of tensor `k` by `descriptor_offset`. Precondition, here and below: `fits_index()`.
+  std::uint32_t descriptor_sum(std::size_t k) const noexcept { return sum(first_sums_[k]); }
+  std::uint32_t chunk_sum(std::size_t k, std::uint64_t chunk) const noexcept {
+    return sum(first_sums_[k] + 1 + static_cast<std::size_t>(chunk));
+  }
+  std::uint64_t chunk_bytes() const noexcept { return std::uint64_t{1} << chunk_log2_; }
+
+ private:
+  std::uint32_t sum(std::size_t i) const noexcept {
+    return hurray::detail::load<std::uint32_t>(payload_.data() + sums_offset_ + 4 * i);
+  }
+
+  ChecksumState state_ = ChecksumState::unprotected;
+  std::vector<Finding> findings_;
+  std::optional<std::uint32_t> index_sum_;
+  Buffer payload_;
+  std::size_t sums_offset_ = 0;
+  std::vector<std::size_t> first_sums_;  ///< Of each tensor by `descriptor_offset`.
+  unsigned chunk_log2_ = 0;
+};
+
+/// A sum that is not the stored one, as a finding with its sentence. The place is that of `about`.
+Finding mismatch(const Source& source, std::string_view tensor, Finding about);
+
+/// What is wrong with the descriptor of tensor `k`, whose bytes have the CRC-32C `found`.
+std::optional<Finding> compare_descriptor(const Source& source, const ChecksumTable& table,
+                                          std::size_t k, const Entry& entry, std::uint32_t found);
+
+/// Compares the data region of tensor `k` with its sums while its bytes come by in order. Refers to
+/// what it was made from.
+class RegionSums {
+ public:
+  /// `placement`: null where it is not known.
+  RegionSums(const ChecksumTable& table, std::size_t k, const Entry& entry,
+             const Descriptor* descriptor, const Placement* placement) noexcept;
+
+  /// Bytes up to the end of the chunk; 0 at the end of the region.
+  std::uint64_t left() const noexcept { return end_ - position_; }
+  /// No more than are left.
+  void add(std::span<const std::byte> bytes) noexcept;
+  /// Call it when nothing is left: what is wrong with the chunk that ends here. Then the next one
+  /// begins.
+  std::optional<Finding> close(const Source& source);
+
+ private:
+  const ChecksumTable& table_;
+  std::size_t k_;
+  const Entry& entry_;
+  const Descriptor* descriptor_;
+  const Placement* placement_;
+  std::uint64_t chunk_ = 0;
+  std::uint64_t position_;
+  std::uint64_t end_;
+  std::uint32_t crc_ = 0;
 };
 
 }  // namespace hurray::io

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "container.hpp"
+#include "file_state.hpp"
 #include "hurray/checked.hpp"
-#include "index.hpp"
+#include "hurray/io/crc32c.hpp"
 #include "items.hpp"
-#include "source.hpp"
+#include "pieces.hpp"
 #include "system.hpp"
 
 namespace hurray::io {
@@ -19,6 +19,9 @@ namespace {
 
 /// Of `layout_tag` in a descriptor (01-descriptor.md section 3.2), in bytes.
 constexpr std::size_t layout_tag_offset = 15;
+
+/// Bytes that are compared with their sums while they are in the cache.
+constexpr std::size_t step_bytes = Pieces::piece_bytes;
 
 /// One private mapping of a whole file, shared by its tensors.
 class MappedFile final : public Owner {
@@ -62,6 +65,15 @@ class MappedFile final : public Owner {
   bool all_writable_ = false;
 };
 
+/// A file's bytes that are somebody's memory.
+class Image final : public Owner {
+ public:
+  explicit Image(Buffer bytes) noexcept : bytes_(std::move(bytes)) {}
+
+ private:
+  Buffer bytes_;
+};
+
 Result<std::shared_ptr<MappedFile>> map(const Source& source) {
   const auto size = to_size(source.size());
   if (!size)
@@ -80,51 +92,81 @@ Result<std::shared_ptr<MappedFile>> map(const Source& source) {
 
 }  // namespace
 
-struct File::State {
-  Source source;
-  OpenOptions options;
-  Ends ends;
-  Index index;
-  KvContents kv;
-  std::shared_ptr<MappedFile> mapping;
+Result<Entry> File::State::listed(std::size_t i) const {
+  if (i < index.size()) return index.entry(i);
+  return source.about({.code = Errc::out_of_bounds,
+                       .origin = Origin::file,
+                       .expect = Expect::at_least,
+                       .index = i,
+                       .field = "index[]",
+                       .what = "entries in this file",
+                       .expected = std::uint64_t{i} + 1,
+                       .found = index.size()},
+                      {});
+}
 
-  Error about(const hurray::Error& error, const Entry& entry, std::string detail = {}) const {
-    return source.about(error, entry.name, std::move(detail));
+Result<std::size_t> File::State::named(std::string_view name) const {
+  if (const auto i = index.find(name)) return *i;
+  return source.about({.code = Errc::not_found,
+                       .origin = Origin::file,
+                       .what = "this file has no tensor of this name"},
+                      name);
+}
+
+Result<const ChecksumTable*> File::State::checksums() const {
+  const std::scoped_lock lock(lazy->mutex);
+  if (!lazy->table) {
+    Patience patience({});
+    auto table = ChecksumTable::read(source, ends, &index, kv.checksums, patience);
+    if (!table) return std::move(table).error();
+    lazy->table = *std::move(table);
   }
+  return &*lazy->table;
+}
 
-  Result<Bytes> descriptor_bytes(const Entry& entry) const;
-  Result<Descriptor> decoded(const Entry& entry, std::span<const std::byte> bytes) const;
-  /// A descriptor and where its buffers lie: rows 23 to 26 of 04-file.md section 12.
-  struct Described {
-    Descriptor descriptor;
-    Placement placement;
-  };
-  Result<Described> describe(const Entry& entry) const;
-  Result<Buffer> buffer(const Entry& entry, std::uint64_t offset, std::uint64_t size) const;
-  Result<Tensor> tensor(const Entry& entry, Described described) const;
+Result<const ChecksumTable*> File::State::sums() const {
+  if (!verifies() || kv.checksums.entries == 0) return nullptr;
+  auto table = checksums();
+  if (!table) return table;
+  const ChecksumState found = (*table)->state();
+  if (found == ChecksumState::valid) return table;
+  if (found == ChecksumState::damaged || options.verify) return (*table)->findings().front().error;
+  return nullptr;
+}
 
-  /// One tensor of a composite.
-  struct Part {
-    std::size_t entry;
-    Described described;
-  };
-  /// The head `i` and all that it binds, in emission order: row 28.
-  Result<std::vector<Part>> composite(std::size_t i, Described head) const;
-  /// Members that the head `i` announces; none for a plain tensor or one that is not understood.
-  Result<std::optional<std::uint32_t>> member_count(std::size_t i) const;
-};
+Result<void> File::State::check_descriptor_limit(const Entry& entry) const {
+  if (entry.descriptor_length <= options.max_descriptor_bytes) return {};
+  return about({.code = Errc::limit_exceeded,
+                .origin = Origin::file,
+                .expect = Expect::at_most,
+                .field = "max_descriptor_bytes",
+                .what = "bytes",
+                .offset = entry.descriptor_offset,
+                .expected = options.max_descriptor_bytes,
+                .found = entry.descriptor_length},
+               entry);
+}
 
-Result<Bytes> File::State::descriptor_bytes(const Entry& entry) const {
-  if (entry.descriptor_length > options.max_descriptor_bytes)
-    return about({.code = Errc::limit_exceeded,
-                  .origin = Origin::file,
-                  .expect = Expect::at_most,
-                  .field = "max_descriptor_bytes",
-                  .what = "bytes",
-                  .offset = entry.descriptor_offset,
-                  .expected = options.max_descriptor_bytes,
-                  .found = entry.descriptor_length},
-                 entry);
+Result<void> File::State::check_descriptor_length(const Entry& entry,
+                                                  std::span<const std::byte> start) const {
+  const DecodeOptions limits{.max_descriptor_bytes = options.max_descriptor_bytes};
+  const auto length = descriptor_length(start, limits);
+  if (!length) return about(length.error(), entry);
+  if (*length == entry.descriptor_length) return {};
+  return about({.code = Errc::length_mismatch,
+                .origin = Origin::file,
+                .expect = Expect::exactly,
+                .field = "index[].descriptor_length",
+                .what = "bytes, as the descriptor says",
+                .offset = entry.descriptor_offset + 6,
+                .expected = *length,
+                .found = entry.descriptor_length},
+               entry);
+}
+
+Result<Bytes> File::State::descriptor_bytes(std::size_t i, const ChecksumTable* sums) const {
+  const Entry entry = index.entry(i);
+  if (auto ok = check_descriptor_limit(entry); !ok) return ok.error();
   // Two lengths must agree before a large one is believed.
   Bytes bytes(std::min<std::size_t>(entry.descriptor_length, 4096));
   const auto read = [&](std::span<std::byte> into, std::size_t at) -> Result<void> {
@@ -134,24 +176,22 @@ Result<Bytes> File::State::descriptor_bytes(const Entry& entry) const {
     error.tensor = entry.name;
     return error;
   };
+  const auto compare = [&]() -> Result<void> {
+    if (sums == nullptr) return {};
+    auto wrong = compare_descriptor(source, *sums, index.place(i), entry, crc32c(bytes));
+    if (!wrong) return {};
+    return std::move(wrong->error);
+  };
   if (auto ok = read(bytes, 0); !ok) return ok.error();
-  const DecodeOptions limits{.max_descriptor_bytes = options.max_descriptor_bytes};
-  const auto length = descriptor_length(bytes, limits);
-  if (!length) return about(length.error(), entry);
-  if (*length != entry.descriptor_length)
-    return about({.code = Errc::length_mismatch,
-                  .origin = Origin::file,
-                  .expect = Expect::exactly,
-                  .field = "index[].descriptor_length",
-                  .what = "bytes, as the descriptor says",
-                  .offset = entry.descriptor_offset + 6,
-                  .expected = *length,
-                  .found = entry.descriptor_length},
-                 entry);
-  if (bytes.size() < entry.descriptor_length) {
+  const bool whole = bytes.size() == entry.descriptor_length;
+  if (whole)  // says more than what the damage broke
+    if (auto equal = compare(); !equal) return equal.error();
+  if (auto ok = check_descriptor_length(entry, bytes); !ok) return ok.error();
+  if (!whole) {
     const std::size_t start = bytes.size();
     bytes.resize(entry.descriptor_length);
     if (auto ok = read(std::span(bytes).subspan(start), start); !ok) return ok.error();
+    if (auto equal = compare(); !equal) return equal.error();
   }
   return bytes;
 }
@@ -165,10 +205,17 @@ Result<Descriptor> File::State::decoded(const Entry& entry,
   return *std::move(descriptor);
 }
 
-Result<File::State::Described> File::State::describe(const Entry& entry) const {
-  const auto bytes = descriptor_bytes(entry);
+Result<File::State::Described> File::State::describe(std::size_t i) const {
+  const auto sums_of_file = sums();
+  if (!sums_of_file) return sums_of_file.error();
+  const auto bytes = descriptor_bytes(i, *sums_of_file);
   if (!bytes) return bytes.error();
-  auto descriptor = decoded(entry, *bytes);
+  return describe(index.entry(i), *bytes);
+}
+
+Result<File::State::Described> File::State::describe(const Entry& entry,
+                                                     std::span<const std::byte> bytes) const {
+  auto descriptor = decoded(entry, bytes);
   if (!descriptor) return std::move(descriptor).error();
   if (std::holds_alternative<UnknownLayout>(descriptor->layout))
     return Described{*std::move(descriptor), {}};
@@ -186,25 +233,90 @@ Result<File::State::Described> File::State::describe(const Entry& entry) const {
   return Described{*std::move(descriptor), *std::move(placement)};
 }
 
-Result<Buffer> File::State::buffer(const Entry& entry, std::uint64_t offset,
-                                   std::uint64_t size) const {
+Result<Buffer> File::State::buffer(const Entry& entry, Range range) const {
   if (mapping) {
-    if (offset > source.size() || size > source.size() - offset)
+    if (range.offset > source.size() || range.size > source.size() - range.offset)
       return about({.code = Errc::out_of_bounds, .origin = Origin::file}, entry);
-    return Buffer::borrow(mapping->bytes().data() + offset, size, mapping,
+    return Buffer::borrow(mapped.data() + range.offset, range.size, mapping,
                           options.mode == Mode::map);
   }
-  auto read = source.read_in_steps("data", offset, size,
+  auto read = source.read_in_steps("data", range.offset, range.size,
                                    [](std::span<const std::byte>) { return Result<void>(); });
   if (!read) {
     Error error = std::move(read).error();
     error.tensor = entry.name;
     return error;
   }
-  return read->view(0, size);  // measured, like all that was loaded
+  return read->view(0, range.size);  // measured, like all that was loaded
 }
 
-Result<Tensor> File::State::tensor(const Entry& entry, Described described) const {
+Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const Range> ranges,
+                                                 const Described* described) const {
+  const Entry entry = index.entry(i);
+  const auto sums_of_file = sums();
+  if (!sums_of_file) return sums_of_file.error();
+  std::vector<Buffer> buffers;
+  buffers.reserve(ranges.size());
+  if (*sums_of_file == nullptr) {
+    for (const Range& range : ranges) {
+      auto memory = buffer(entry, range);
+      if (!memory) return std::move(memory).error();
+      buffers.push_back(*std::move(memory));
+    }
+    return buffers;
+  }
+
+  RegionSums sums_of_region(**sums_of_file, index.place(i), entry,
+                            described != nullptr ? &described->descriptor : nullptr,
+                            described != nullptr ? &described->placement : nullptr);
+  if (ranges.empty()) return buffers;
+  Buffer scratch;
+  std::uint64_t position = entry.data_offset;
+  /// The bytes up to `end`, which also go to `into` where there is one.
+  const auto compare_up_to = [&](std::uint64_t end, std::byte* into) -> Result<void> {
+    while (position < end) {
+      const auto size = static_cast<std::size_t>(
+          std::min<std::uint64_t>({end - position, sums_of_region.left(), step_bytes}));
+      if (into == nullptr && scratch.size() < size) {
+        auto memory = Buffer::allocate(size);
+        if (!memory) return about(memory.error(), entry);
+        scratch = *std::move(memory);
+      }
+      const std::span<std::byte> bytes(into != nullptr ? into : scratch.data(), size);
+      if (auto ok = source.read("data", bytes, position); !ok) {
+        Error error = std::move(ok).error();
+        error.tensor = entry.name;
+        return error;
+      }
+      sums_of_region.add(bytes);
+      position += size;
+      if (into != nullptr) into += size;
+      if (sums_of_region.left() == 0)
+        if (auto wrong = sums_of_region.close(source)) return std::move(wrong->error);
+    }
+    return {};
+  };
+  for (const Range& range : ranges) {
+    if (auto equal = compare_up_to(range.offset, nullptr); !equal) return equal.error();
+    if (mapping) {
+      auto view = buffer(entry, range);
+      if (!view) return std::move(view).error();
+      buffers.push_back(*std::move(view));
+      continue;
+    }
+    const auto memory = Buffer::allocate(range.size);
+    if (!memory) return about(memory.error(), entry);
+    if (auto equal = compare_up_to(range.offset + range.size, memory->data()); !equal)
+      return equal.error();
+    buffers.push_back(memory->view(0, range.size));
+  }
+  if (auto equal = compare_up_to(entry.data_offset + entry.data_length, nullptr); !equal)
+    return equal.error();
+  return buffers;
+}
+
+Result<Tensor> File::State::tensor(std::size_t i, Described described) const {
+  const Entry entry = index.entry(i);
   auto& [descriptor, placement] = described;
   const auto limit = options.max_tensor_bytes;
   if (limit && entry.data_length > *limit)
@@ -217,17 +329,26 @@ Result<Tensor> File::State::tensor(const Entry& entry, Described described) cons
                   .expected = *limit,
                   .found = entry.data_length},
                  entry);
-  std::vector<Buffer> buffers;
-  buffers.reserve(descriptor.buffers.size());
-  for (std::size_t k = 0; k < descriptor.buffers.size(); ++k) {
-    auto memory = buffer(entry, placement.buffers[k], descriptor.buffers[k].byte_size);
-    if (!memory) return std::move(memory).error();
-    buffers.push_back(*std::move(memory));
-  }
-  auto tensor = bind(std::move(descriptor), std::move(buffers),
+  std::vector<Range> ranges;
+  for (std::size_t k = 0; k < descriptor.buffers.size(); ++k)
+    ranges.push_back({placement.buffers[k], descriptor.buffers[k].byte_size});
+  auto memory = buffers(i, ranges, &described);
+  if (!memory) return std::move(memory).error();
+  auto tensor = bind(std::move(descriptor), *std::move(memory),
                      {.provenance = Provenance::outside, .permissive = options.permissive});
   if (!tensor) return about(tensor.error(), entry);
   return *std::move(tensor);
+}
+
+Error File::State::torn(const Entry& head, std::uint64_t owed, std::uint64_t behind) const {
+  return about({.code = Errc::truncated,
+                .origin = Origin::file,
+                .expect = Expect::at_least,
+                .field = "layout.member_count",
+                .what = "tensors behind the head (torn composite)",
+                .expected = owed,
+                .found = behind},
+               head, "its members can be read one by one");
 }
 
 Result<std::vector<File::State::Part>> File::State::composite(std::size_t i, Described head) const {
@@ -246,20 +367,13 @@ Result<std::vector<File::State::Part>> File::State::composite(std::size_t i, Des
     if (std::holds_alternative<CompositeHead>(descriptor.layout)) {
       heads.push_back(parts.back().entry);
       if (const std::uint64_t behind = index.size() - 1 - k; checker.owed() > behind)
-        return about({.code = Errc::truncated,
-                      .origin = Origin::file,
-                      .expect = Expect::at_least,
-                      .field = "layout.member_count",
-                      .what = "tensors behind the head (torn composite)",
-                      .expected = checker.owed(),
-                      .found = behind},
-                     index.entry(heads.back()), "its members can be read one by one");
+        return torn(index.entry(heads.back()), checker.owed(), behind);
     }
     if (auto whole = checker.complete(); !whole) return refuse(whole.error());
     heads.resize(checker.depth());
     if (!checker.open()) return parts;
     const std::size_t next = index.by_offset(k + 1);  // there, since one is owed
-    auto described = describe(index.entry(next));
+    auto described = describe(next);
     if (!described) return std::move(described).error();
     parts.push_back({next, *std::move(described)});
   }
@@ -268,7 +382,7 @@ Result<std::vector<File::State::Part>> File::State::composite(std::size_t i, Des
 Result<std::optional<std::uint32_t>> File::State::member_count(std::size_t i) const {
   const auto none = std::optional<std::uint32_t>();
   const Entry entry = index.entry(i);
-  const auto bytes = descriptor_bytes(entry);
+  const auto bytes = descriptor_bytes(i);
   if (!bytes) {
     const Errc code = bytes.error().code;
     if (code == Errc::system || code == Errc::out_of_memory) return bytes.error();
@@ -283,24 +397,76 @@ Result<std::optional<std::uint32_t>> File::State::member_count(std::size_t i) co
 File::File(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
 
 Result<File> File::open(std::string path, const OpenOptions& options) {
+  Step step;
+  return open(std::move(path), options, step);
+}
+
+Result<File> File::over(int descriptor, const OpenOptions& options) {
+  Step step;
+  return contain(Origin::file,
+                 [&] { return open(Source::over(descriptor, options), options, step); });
+}
+
+Result<File> File::over(Buffer image, const OpenOptions& options) {
+  OpenOptions effective = options;
+  if (options.mode == Mode::copy_on_write) effective.mode = Mode::memory;
+  Step step;
+  return contain(Origin::file,
+                 [&] { return open(Source::over(std::move(image)), effective, step); });
+}
+
+Result<File> File::open(std::string path, const OpenOptions& options, Step& step) {
+  return contain(Origin::file,
+                 [&] { return open(Source::open(std::move(path), options), options, step); });
+}
+
+Result<File> File::open(Result<Source> opened, const OpenOptions& options, Step& step) {
   return contain(Origin::file, [&]() -> Result<File> {
-    auto source = Source::open(std::move(path), options);
-    if (!source) return std::move(source).error();
-    auto ends = read_ends(*source, options);
-    if (!ends) return std::move(ends).error();
-    auto index = Index::read(*source, *ends, options);
-    if (!index) return std::move(index).error();
-    auto kv = read_kv(*source, *ends);
-    if (!kv) return std::move(kv).error();
-    std::shared_ptr<MappedFile> mapping;
-    if (options.mode != Mode::memory) {
-      auto mapped = map(*source);
-      if (!mapped) return std::move(mapped).error();
-      mapping = *std::move(mapped);
+    if (!opened) return std::move(opened).error();
+    const Source& source = step.source.emplace(*std::move(opened));
+    auto ends = read_ends(source, options);
+    if (!ends) {
+      if (ends.error().offset < header_bytes) {
+        step.at(FilePart::header, 0, std::min<std::uint64_t>(source.size(), header_bytes));
+      } else {
+        const auto size = std::min<std::uint64_t>(source.size(), trailer_bytes);
+        step.at(FilePart::trailer, source.size() - size, size);
+      }
+      return std::move(ends).error();
     }
-    return File(std::make_shared<const State>(State{*std::move(source), options, *std::move(ends),
-                                                    *std::move(index), *std::move(kv),
-                                                    std::move(mapping)}));
+    step.ends = *ends;
+    const FileTrailer& trailer = ends->trailer;
+    step.at(FilePart::index, trailer.index_offset, trailer.index_length);
+    auto index = Index::read(source, *ends, options);
+    if (!index) return std::move(index).error();
+    step.at(FilePart::kv, trailer.kv_offset, trailer.kv_length);
+    auto kv = read_kv(source, *ends);
+    if (!kv) return std::move(kv).error();
+    std::shared_ptr<Owner> mapping;
+    std::span<std::byte> mapped;
+    if (options.mode != Mode::memory && source.image()) {
+      mapped = source.image()->bytes();
+      const std::uint32_t measured = measure_alignment(mapped.data(), mapped.size());
+      if (measured < min_buffer_alignment)
+        return source.about({.code = Errc::unsupported,
+                             .origin = Origin::file,
+                             .expect = Expect::at_least,
+                             .field = "alignment",
+                             .what = "of the memory that tensors are to share",
+                             .expected = min_buffer_alignment,
+                             .found = measured},
+                            {}, "open it with mode=\"memory\"");
+      mapping = std::make_shared<Image>(*source.image());
+    } else if (options.mode != Mode::memory) {
+      auto made = map(source);
+      if (!made) return std::move(made).error();
+      mapped = (*made)->bytes();
+      mapping = *std::move(made);
+    }
+    State state{*std::move(step.source), options, *ends, *std::move(index), *std::move(kv)};
+    state.mapped = mapped;
+    state.mapping = std::move(mapping);
+    return File(std::make_shared<const State>(std::move(state)));
   });
 }
 
@@ -316,7 +482,24 @@ std::uint64_t File::size_bytes() const noexcept { return state_->source.size(); 
 const FileHeader& File::header() const noexcept { return state_->ends.header; }
 const FileTrailer& File::trailer() const noexcept { return state_->ends.trailer; }
 const KeyValues& File::kv() const noexcept { return state_->kv.entries; }
-bool File::has_checksums() const noexcept { return state_->kv.has_checksums; }
+
+Result<ChecksumVerdict> File::checksums() const {
+  return contain(Origin::file, [&]() -> Result<ChecksumVerdict> {
+    const auto table = state_->checksums();
+    if (!table) return table.error();
+    ChecksumVerdict verdict{.state = (*table)->state()};
+    if (!(*table)->findings().empty()) verdict.reason = (*table)->findings().front().error;
+    return verdict;
+  });
+}
+
+bool File::has_checksums() const noexcept {
+  if (state_->kv.checksums.entries == 0) return false;
+  const auto verdict = checksums();
+  return !verdict || verdict->state == ChecksumState::valid ||
+         verdict->state == ChecksumState::damaged;
+}
+
 std::size_t File::size() const noexcept { return state_->index.size(); }
 Entry File::entry(std::size_t i) const noexcept { return state_->index.entry(i); }
 std::optional<std::size_t> File::find(std::string_view name) const noexcept {
@@ -326,44 +509,56 @@ std::shared_ptr<Owner> File::mapping() const noexcept { return state_->mapping; 
 
 Result<Descriptor> File::descriptor(std::size_t i) const {
   return contain(Origin::file, [&]() -> Result<Descriptor> {
-    auto described = state_->describe(entry(i));
+    const auto entry = state_->listed(i);
+    if (!entry) return entry.error();
+    auto described = state_->describe(i);
     if (!described) return std::move(described).error();
     return std::move(described->descriptor);
   });
 }
 
 Result<Bytes> File::descriptor_bytes(std::size_t i) const {
-  return contain(Origin::file,
-                 [&]() -> Result<Bytes> { return state_->descriptor_bytes(entry(i)); });
+  return contain(Origin::file, [&]() -> Result<Bytes> {
+    const auto entry = state_->listed(i);
+    if (!entry) return entry.error();
+    return state_->descriptor_bytes(i);
+  });
 }
 
 Result<Tensor> File::tensor(std::size_t i) const {
   return contain(Origin::file, [&]() -> Result<Tensor> {
-    const Entry entry = state_->index.entry(i);
-    auto described = state_->describe(entry);
+    const auto entry = state_->listed(i);
+    if (!entry) return entry.error();
+    auto described = state_->describe(i);
     if (!described) return std::move(described).error();
-    return state_->tensor(entry, *std::move(described));
+    return state_->tensor(i, *std::move(described));
   });
 }
 
 Result<Buffer> File::raw_bytes(std::size_t i) const {
-  return contain(Origin::file, [&] {
-    const Entry entry = state_->index.entry(i);
-    return state_->buffer(entry, entry.data_offset, entry.data_length);
+  return contain(Origin::file, [&]() -> Result<Buffer> {
+    const auto entry = state_->listed(i);
+    if (!entry) return entry.error();
+    const State::Range all{entry->data_offset, entry->data_length};
+    auto memory = state_->buffers(i, {&all, 1}, nullptr);
+    if (!memory) return std::move(memory).error();
+    return std::move(memory->front());
   });
 }
 
 Result<Item> File::item(std::size_t i) const {
   return contain(Origin::file, [&]() -> Result<Item> {
     const State& state = *state_;
-    auto described = state.describe(entry(i));
+    const auto first = state.listed(i);
+    if (!first) return first.error();
+    auto described = state.describe(i);
     if (!described) return std::move(described).error();
     auto parts = state.composite(i, *std::move(described));
     if (!parts) return std::move(parts).error();
     ItemBuilder builder;
     std::optional<Item> item;
     for (State::Part& part : *parts) {
-      auto tensor = state.tensor(entry(part.entry), std::move(part.described));
+      auto tensor = state.tensor(part.entry, std::move(part.described));
       if (!tensor) return std::move(tensor).error();
       item = builder.add(*std::move(tensor));
     }
@@ -373,11 +568,15 @@ Result<Item> File::item(std::size_t i) const {
 
 Result<Item> File::item(std::string_view name) const {
   return contain(Origin::file, [&]() -> Result<Item> {
-    if (const auto i = find(name)) return item(*i);
-    return state_->source.about({.code = Errc::not_found,
-                                 .origin = Origin::file,
-                                 .what = "this file has no tensor of this name"},
-                                name);
+    const auto i = state_->named(name);
+    return i ? item(*i) : Result<Item>(i.error());
+  });
+}
+
+Result<Tensor> File::tensor(std::string_view name) const {
+  return contain(Origin::file, [&]() -> Result<Tensor> {
+    const auto i = state_->named(name);
+    return i ? tensor(*i) : Result<Tensor>(i.error());
   });
 }
 

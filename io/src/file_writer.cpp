@@ -394,7 +394,7 @@ Result<void> FileWriter::write_item(std::string_view name, const Item& item,
                                     std::span<const std::string> member_names) {
   return contain(Origin::file, [&]() -> Result<void> {
     State& state = *state_;
-    CompositeChecker trial = state.checker;
+    CompositeChecker trial = state.checker.trial();
     std::vector<std::vector<BufferSource>> buffers;
     std::vector<Plan> plans;
     Result<void> valid;
@@ -424,7 +424,7 @@ Result<void> FileWriter::write_item(std::string_view name, const Item& item,
     if (!member_names.empty() && member_names.size() != plans.size() - 1)
       return state.about(unnamed(), name);
     if (auto ready = state.prepare(plans); !ready) return ready;
-    state.checker = std::move(trial);
+    state.checker.adopt(std::move(trial));
     return state.put_planned(plans);
   });
 }

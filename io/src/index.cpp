@@ -93,6 +93,7 @@ class Index::Parser {
 
   /// The entry that a failure speaks of, empty for none.
   std::string_view guilty() const noexcept { return guilty_; }
+  std::uint32_t crc() const noexcept { return crc_; }
 
   hurray::Result<void> step(std::span<const std::byte> bytes) {
     const bool whole = bytes.size() == trailer_.index_length;
@@ -264,6 +265,7 @@ Result<Index> Index::read(const Source& source, const Ends& ends, const OpenOpti
                                     });
   if (!bytes) return std::move(bytes).error();
   index.bytes_ = *std::move(bytes);
+  index.crc_ = parser.crc();
   if (!index.ascending_)
     if (auto unique = index.order_names(); !unique)
       return source.about(unique.error(), index.name(unique.error().index));

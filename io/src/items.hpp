@@ -12,18 +12,6 @@
 
 namespace hurray::io {
 
-/// The bytes of a tensor's buffers where they are. Fails as `unsupported` outside host memory.
-inline hurray::Result<std::vector<BufferSource>> sources_of(const Tensor& tensor) {
-  if (tensor.memory_device() != Device::cpu && !tensor.buffers().empty())
-    return hurray::Error{.code = Errc::unsupported,
-                         .origin = Origin::buffer,
-                         .what = "the memory is not the host's: bring it there first"};
-  std::vector<BufferSource> sources;
-  sources.reserve(tensor.buffers().size());
-  for (const Buffer& buffer : tensor.buffers()) sources.emplace_back(buffer.bytes());
-  return sources;
-}
-
 /// Puts tensors that come in emission order together to items. The rules are judged elsewhere.
 class ItemBuilder {
  public:

@@ -19,6 +19,15 @@ struct ChecksumEntry {
   bool last = false;                   ///< Of the section.
 };
 
+/// Where in the file the entry that is ours lies; the first where there are several.
+struct ChecksumPlace {
+  std::size_t entries = 0;   ///< How many are ours.
+  bool has_key = false;      ///< Its key is `checksums_key`.
+  bool last = false;         ///< Nothing of the section follows it.
+  std::uint64_t offset = 0;  ///< Of the first payload byte.
+  std::uint64_t size = 0;    ///< Of the payload, in bytes.
+};
+
 /// A KV section taken apart into what callers see and what is ours.
 struct KvSection {
   KeyValues entries;

@@ -4,8 +4,6 @@
 #include <array>
 #include <cerrno>
 
-#include "key_values.hpp"
-
 namespace hurray::io {
 
 namespace {
@@ -49,6 +47,21 @@ Result<std::pair<system::Handle, std::uint64_t>> spool(const system::Handle& inp
 
 }  // namespace
 
+namespace {
+
+bool mapped_pipe(system::Kind kind, const OpenOptions& options) noexcept {
+  return kind != system::Kind::regular && options.mode != Mode::memory;
+}
+
+Error refuse_pipe(const std::string& path) {
+  return Error({.code = Errc::unsupported,
+                .origin = Origin::file,
+                .what = "a pipe or device cannot be mapped"},
+               path, {}, "open it with mode=\"memory\"");
+}
+
+}  // namespace
+
 Result<Source> Source::open(std::string path, const OpenOptions& options) {
   const auto failed = [&](const system::Failure& failure) {
     return system::to_error(failure, Origin::file, path);
@@ -57,33 +70,50 @@ Result<Source> Source::open(std::string path, const OpenOptions& options) {
   if (!named) return failed(named.error());
   if (*named && (*named)->kind == system::Kind::folder)
     return failed({.number = EISDIR, .call = "open"});
-  const auto mapped_pipe = [&](system::Kind kind) {
-    return kind != system::Kind::regular && options.mode != Mode::memory;
-  };
-  const auto refuse = [&] {
-    return Error({.code = Errc::unsupported,
-                  .origin = Origin::file,
-                  .what = "a pipe or device cannot be mapped"},
-                 path, {}, "open it with mode=\"memory\"");
-  };
-  if (*named && mapped_pipe((*named)->kind)) return refuse();
-
+  if (*named && mapped_pipe((*named)->kind, options)) return refuse_pipe(path);
   auto handle = system::open_to_read(path, options.interrupted);
   if (!handle) return failed(handle.error());
-  const auto status = system::status(handle->number());
+  return from(*std::move(handle), std::move(path), options);
+}
+
+Result<Source> Source::over(int descriptor, const OpenOptions& options) {
+  auto handle = system::duplicate(descriptor);
+  if (!handle) return system::to_error(handle.error(), Origin::file, {});
+  return from(*std::move(handle), {}, options);
+}
+
+Result<Source> Source::from(system::Handle handle, std::string path, const OpenOptions& options) {
+  const auto failed = [&](const system::Failure& failure) {
+    return system::to_error(failure, Origin::file, path);
+  };
+  const auto status = system::status(handle.number());
   if (!status) return failed(status.error());
-  if (mapped_pipe(status->kind)) return refuse();
+  if (status->kind == system::Kind::folder) return failed({.number = EISDIR, .call = "read"});
+  if (mapped_pipe(status->kind, options)) return refuse_pipe(path);
   if (status->kind == system::Kind::regular)
-    return Source(*std::move(handle), std::move(path), status->size);
-  auto kept = spool(*handle, path, options.max_spool_bytes, options.interrupted);
+    return Source(std::move(handle), std::move(path), status->size);
+  auto kept = spool(handle, path, options.max_spool_bytes, options.interrupted);
   if (!kept) return std::move(kept).error();
   return Source(std::move(kept->first), std::move(path), kept->second);
 }
 
-Result<void> Source::read(std::string_view field, std::span<std::byte> into,
-                          std::uint64_t offset) const {
+Result<std::size_t> Source::read_up_to(std::span<std::byte> into, std::uint64_t offset) const {
+  if (image_) {
+    const auto bytes = image_->bytes();
+    const std::size_t start = std::min(bytes.size(), to_size(offset).value_or(bytes.size()));
+    const auto there = bytes.subspan(start).first(std::min(bytes.size() - start, into.size()));
+    std::ranges::copy(there, into.begin());
+    return there.size();
+  }
   const auto count = system::read_at(descriptor(), into, offset);
   if (!count) return system::to_error(count.error(), Origin::file, path_);
+  return *count;
+}
+
+Result<void> Source::read(std::string_view field, std::span<std::byte> into,
+                          std::uint64_t offset) const {
+  const auto count = read_up_to(into, offset);
+  if (!count) return count.error();
   if (*count == into.size()) return {};
   return about({.code = Errc::truncated,
                 .origin = Origin::file,
@@ -172,7 +202,14 @@ Result<KvContents> read_kv(const Source& source, const Ends& ends) {
     }
     if (!whole) return {};
     contents.entries = std::move(section->entries);
-    contents.has_checksums = !section->checksums.empty();
+    if (section->checksums.empty()) return {};
+    const ChecksumEntry& ours = section->checksums.front();
+    const std::uint64_t end = trailer.kv_offset + trailer.kv_length;
+    contents.checksums = {.entries = section->checksums.size(),
+                          .has_key = ours.key == checksums_key,
+                          .last = ours.last && ours.offset + ours.payload.size() == end,
+                          .offset = ours.offset,
+                          .size = ours.payload.size()};
     return {};
   };
   auto bytes = source.read_in_steps("kv", trailer.kv_offset, trailer.kv_length, parse);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "container.hpp"
 #include "hurray/buffer.hpp"
+#include "key_values.hpp"
 #include "system.hpp"
 
 namespace hurray::io {
@@ -19,10 +21,16 @@ namespace hurray::io {
 class Source {
  public:
   static Result<Source> open(std::string path, const OpenOptions& options);
+  /// What an open descriptor is for, which is duplicated; read from its start.
+  static Result<Source> over(int descriptor, const OpenOptions& options);
+  /// A file's bytes in memory.
+  static Source over(Buffer image) noexcept { return Source(std::move(image)); }
 
   const std::string& path() const noexcept { return path_; }
   std::uint64_t size() const noexcept { return size_; }
   int descriptor() const noexcept { return handle_.number(); }
+  /// The bytes, where they are in memory.
+  const std::optional<Buffer>& image() const noexcept { return image_; }
 
   Error about(const hurray::Error& error, std::string_view tensor = {},
               std::string detail = {}) const {
@@ -55,8 +63,13 @@ class Source {
  private:
   Source(system::Handle handle, std::string path, std::uint64_t size) noexcept
       : handle_(std::move(handle)), path_(std::move(path)), size_(size) {}
+  explicit Source(Buffer image) noexcept : image_(std::move(image)), size_(image_->size()) {}
+  /// Fewer bytes only where the file ends.
+  Result<std::size_t> read_up_to(std::span<std::byte> into, std::uint64_t offset) const;
+  static Result<Source> from(system::Handle handle, std::string path, const OpenOptions& options);
 
   system::Handle handle_;
+  std::optional<Buffer> image_;
   std::string path_;
   std::uint64_t size_;
 };
@@ -74,7 +87,7 @@ Result<Ends> read_ends(const Source& source, const OpenOptions& options);
 /// Reads and judges the KV section (rows 20 to 22).
 struct KvContents {
   KeyValues entries;
-  bool has_checksums = false;
+  ChecksumPlace checksums;
 };
 Result<KvContents> read_kv(const Source& source, const Ends& ends);
 

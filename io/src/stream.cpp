@@ -536,7 +536,7 @@ struct StreamWriter::State {
 
   Result<void> write_item(const Item& item) {
     if (auto open = usable(); !open) return open;
-    CompositeChecker trial = checker;
+    CompositeChecker trial = checker.trial();
     std::vector<std::vector<BufferSource>> buffers;
     std::vector<Frame> frames;
     Result<void> valid;
@@ -555,7 +555,7 @@ struct StreamWriter::State {
     });
     if (!valid) return valid;
     if (auto ready = prepare(frames); !ready) return ready;
-    checker = std::move(trial);
+    checker.adopt(std::move(trial));
     return put(frames);
   }
 

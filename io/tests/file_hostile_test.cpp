@@ -12,29 +12,6 @@
 namespace hurray::io {
 namespace {
 
-/// A file in memory that can be opened by a path and changed byte by byte.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::span<const std::byte> bytes) : descriptor_(::memfd_create("test", 0)) {
-    put(0, bytes);
-  }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  ~MemoryFile() { ::close(descriptor_); }
-
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
-  void put(std::size_t at, std::span<const std::byte> bytes) const {
-    ASSERT_EQ(::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at)),
-              static_cast<ssize_t>(bytes.size()));
-  }
-  void cut(std::size_t size) const {
-    ASSERT_EQ(::ftruncate(descriptor_, static_cast<off_t>(size)), 0);
-  }
-
- private:
-  int descriptor_;
-};
-
 /// Opens and touches every byte that the file hands out; the first failure.
 std::optional<Error> read_all(const std::string& path, const OpenOptions& options = {}) {
   const auto file = File::open(path, options);
@@ -536,6 +513,7 @@ TEST(HostileFile, EveryBitFlipIsRefusedOrRead) {
   const MemoryFile file(good.bytes);
   OpenOptions memory;
   memory.mode = Mode::memory;
+  memory.verify = false;  // the rules alone
   for (std::size_t at = 0; at < good.bytes.size(); ++at) {
     // Elements and most padding are all alike: one bit of each byte there.
     const bool data = (at > 160 && at < second_descriptor) || (at > 4200 && at < kv);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -78,6 +80,29 @@ inline void write_bytes(const std::string& path, std::span<const std::byte> byte
   file.write(reinterpret_cast<const char*>(bytes.data()),
              static_cast<std::streamsize>(bytes.size()));
 }
+
+/// A file in memory that can be opened by a path and changed byte by byte.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::span<const std::byte> bytes) : descriptor_(::memfd_create("test", 0)) {
+    put(0, bytes);
+  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile() { ::close(descriptor_); }
+
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+  void put(std::size_t at, std::span<const std::byte> bytes) const {
+    ASSERT_EQ(::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at)),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  void cut(std::size_t size) const {
+    ASSERT_EQ(::ftruncate(descriptor_, static_cast<off_t>(size)), 0);
+  }
+
+ private:
+  int descriptor_;
+};
 
 /// Little-endian numbers, as elements of a buffer.
 template <class T>

@@ -237,6 +237,41 @@ TEST(File, SparseFileOfFourTimesTheMemory) {
 }
 
 /// The second vector (04-file.md section 14), whose index order is not the order in the file.
+TEST(File, EntriesAndNamesThatAreNotThere) {
+  const TemporaryFolder folder;
+  auto writer = create(folder / "a.hrry", plain());
+  ASSERT_TRUE(writer.finish());
+  auto other = create(folder / "b.hrry", plain());
+  ASSERT_TRUE(write_sparse_and_empty(other));
+  ASSERT_TRUE(other.finish());
+  for (const Mode mode : {Mode::map, Mode::memory})
+    for (const char* name : {"a.hrry", "b.hrry"}) {
+      const File file = open(folder / name, mode);
+      for (const std::size_t i : {file.size(), file.size() + 1, ~std::size_t{0}}) {
+        const std::array<Error, 5> errors{error_of(file.tensor(i)), error_of(file.item(i)),
+                                          error_of(file.raw_bytes(i)), error_of(file.descriptor(i)),
+                                          error_of(file.descriptor_bytes(i))};
+        for (const Error& error : errors) {
+          EXPECT_EQ(error.code, Errc::out_of_bounds);
+          EXPECT_EQ(error.field, "index[]");
+          EXPECT_EQ(error.index, i);
+          EXPECT_EQ(error.found, file.size());
+          EXPECT_EQ(error.path, file.path());
+        }
+      }
+      EXPECT_EQ(error_of(file.tensor("nope")).code, Errc::not_found);
+      EXPECT_EQ(error_of(file.item("nope")).code, Errc::not_found);
+      EXPECT_EQ(error_of(file.tensor("nope")).tensor, "nope");
+    }
+  const File file = open(folder / "b.hrry", Mode::map);
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const auto tensor = file.tensor(file.entry(i).name);
+    ASSERT_EQ(failure(tensor), "");
+    EXPECT_EQ(tensor->descriptor(), file.tensor(i)->descriptor());
+    EXPECT_EQ(tensor->buffer(0).data(), file.tensor(i)->buffer(0).data());
+  }
+}
+
 TEST(File, TheSecondVectorWithItsComposite) {
   const TemporaryFolder folder;
   WriteOptions options = plain();

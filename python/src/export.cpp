@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "hurray/elements.hpp"
 #include "numpy.hpp"
 
 namespace hurray::python {
@@ -198,14 +199,7 @@ Elements elements(const PyTensor& t) {
           std::move(strides)};
 }
 
-bool ambiguous_bool(const PyTensor& t) noexcept {
-  const Descriptor& d = t.descriptor();
-  if (d.dtype != DType::bool_ || t.tensor.provenance() != Provenance::outside ||
-      !has_strides(d.layout) || d.shape.is_dynamic())
-    return false;
-  const std::uint64_t count = d.shape.count();
-  return d.buffers[0].byte_size == count && *packed_bytes(1, count) < count;
-}
+bool ambiguous_bool(const PyTensor& t) noexcept { return hurray::ambiguous_bool(t.tensor); }
 
 void open_for_writing(const PyTensor& t, Way way) {
   for (const Buffer& buffer : t.tensor.buffers()) {

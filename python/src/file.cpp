@@ -1,4 +1,5 @@
 #include "hurray/io/file.hpp"
+#include "hurray/io/verify.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -49,13 +50,21 @@ io::Mode mode_argument(nb::handle mode, const std::string& path, io::Mode mapped
   return io::is_local_file(path) ? mapped : io::Mode::memory;
 }
 
-/// The limits of 04-file.md section 12, as keywords of `load` and `open`. `None`: the default.
+/// `verify` and the limits of 04-file.md section 12, as keywords of `load` and `open`. `None`: the
+/// default.
 struct Limits {
-  nb::object index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes;
+  nb::object verify, index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes;
+
+  std::optional<bool> verifies() const {
+    if (verify.is_none()) return std::nullopt;
+    if (!PyBool_Check(verify.ptr())) fail(PyExc_TypeError, "verify must be a bool or None");
+    return verify.ptr() == Py_True;
+  }
 
   io::OpenOptions options(io::Mode mode) const {
     io::OpenOptions options;
     options.mode = mode;
+    options.verify = verifies();
     options.agreed.all = true;  // section 7, Y16
     options.interrupted = signal_raised;
     take(index_bytes, "max_index_bytes", options.max_index_bytes);
@@ -124,8 +133,20 @@ io::Result<hurray::Tensor> read_tensor(const io::File& file, std::size_t i) {
   return tensor;
 }
 
+/// Every byte of the file, or of the entries of `names`; raises what is found first.
+void verify(const io::File& file, nb::handle names) {
+  const io::VerifyOptions options{.interrupted = signal_raised};
+  if (names.is_none()) {
+    unwrap_waited(without_gil([&] { return io::verify(file, {}, options); }));
+    return;
+  }
+  for (const std::size_t i : entries_argument(file, names))
+    unwrap_waited(without_gil([&] { return io::verify_tensor(file, i, {}, options); }));
+}
+
 nb::dict load(nb::handle path, nb::handle names, nb::handle mode, const Limits& limits) {
   const io::File file = open_file(path_argument(path), mode, io::Mode::copy_on_write, limits);
+  if (names.is_none() && limits.verifies() == true) verify(file, names);
   nb::dict tensors;
   for (const std::size_t i : entries_argument(file, names)) {
     nb::object name = wrap_utf8(file.entry(i).name);
@@ -286,13 +307,14 @@ nb::object mapping_view(const char* kind, nb::handle self) {
 /// Calls `define` with the keywords of `Limits`, in the order of its members.
 template <class Define>
 void with_limits(Define&& define) {
-  define(nb::arg("max_index_bytes") = nb::none(), nb::arg("max_tensors") = nb::none(),
-         nb::arg("max_kv_bytes") = nb::none(), nb::arg("max_descriptor_bytes") = nb::none(),
-         nb::arg("max_tensor_bytes") = nb::none());
+  define(nb::arg("verify") = nb::none(), nb::arg("max_index_bytes") = nb::none(),
+         nb::arg("max_tensors") = nb::none(), nb::arg("max_kv_bytes") = nb::none(),
+         nb::arg("max_descriptor_bytes") = nb::none(), nb::arg("max_tensor_bytes") = nb::none());
 }
 
 #define HURRAY_MODE_SIG "mode: typing.Literal['map', 'copy_on_write', 'memory'] | None = None, "
 #define HURRAY_LIMITS_SIG                                                      \
+  "verify: bool | None = None, "                                               \
   "max_index_bytes: int | None = None, max_tensors: int | None = None, "       \
   "max_kv_bytes: int | None = None, max_descriptor_bytes: int | None = None, " \
   "max_tensor_bytes: int | None = None"
@@ -363,6 +385,21 @@ void bind_file(nb::module_& m) {
             return all;
           },
           nb::sig("def descriptors(self) -> dict[str, hurray.Descriptor]"), "All of them, by name.")
+      .def_prop_ro(
+          "has_checksums",
+          [](const PyFile& self) {
+            const io::File open = self.file();
+            return without_gil([&] { return open.has_checksums(); });
+          },
+          "Whether the file has checksums of its own (04-file.md section 16).")
+      .def(
+          "verify", [](const PyFile& self, nb::handle names) { verify(self.file(), names); },
+          nb::arg("names") = nb::none(),
+          nb::sig("def verify(self, names: collections.abc.Iterable[str] | None = None) -> None"),
+          "Compare every byte of the file, or of the tensors in `names`, with its checksum, and\n"
+          "every rule with what is under none. A file without checksums passes on the rules alone\n"
+          "(`has_checksums` is false). Raises FileError naming part or tensor, buffer, byte range\n"
+          "and both sums.")
       .def_prop_ro("path", &PyFile::path_object, nb::sig("def path(self) -> str"),
                    "What was opened.")
       .def_prop_ro(
@@ -390,10 +427,12 @@ void bind_file(nb::module_& m) {
   with_limits([&](const auto&... limits) {
     m.def(
         "open",
-        [](nb::handle path, nb::handle mode, nb::object index_bytes, nb::object tensors,
-           nb::object kv_bytes, nb::object descriptor_bytes, nb::object tensor_bytes) {
+        [](nb::handle path, nb::handle mode, nb::object checked, nb::object index_bytes,
+           nb::object tensors, nb::object kv_bytes, nb::object descriptor_bytes,
+           nb::object tensor_bytes) {
           return std::make_unique<PyFile>(
-              path, mode, Limits{index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes});
+              path, mode,
+              Limits{checked, index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes});
         },
         nb::arg("path"), nb::kw_only(), nb::arg("mode") = nb::none(), limits...,
         nb::sig("def open(path: str | os.PathLike[str], *, " HURRAY_MODE_SIG HURRAY_LIMITS_SIG
@@ -407,14 +446,17 @@ void bind_file(nb::module_& m) {
         "somebody\n"
         "else cuts a mapped file short, touching what is gone ends the process: \"memory\" avoids "
         "that.\n\n"
+        "`verify`: whether a tensor's checksums are compared when it is asked for; None: in mode\n"
+        "\"memory\", where it is part of the copy.\n\n"
         "Raises FileError, ValueError (unknown mode), UnsupportedError (what cannot be mapped).");
     m.def(
         "load",
-        [](nb::handle path, nb::handle names, nb::handle mode, nb::object index_bytes,
-           nb::object tensors, nb::object kv_bytes, nb::object descriptor_bytes,
-           nb::object tensor_bytes) {
-          return load(path, names, mode,
-                      Limits{index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes});
+        [](nb::handle path, nb::handle names, nb::handle mode, nb::object checked,
+           nb::object index_bytes, nb::object tensors, nb::object kv_bytes,
+           nb::object descriptor_bytes, nb::object tensor_bytes) {
+          return load(
+              path, names, mode,
+              Limits{checked, index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes});
         },
         nb::arg("path"), nb::kw_only(), nb::arg("names") = nb::none(), nb::arg("mode") = nb::none(),
         limits...,
@@ -427,7 +469,7 @@ void bind_file(nb::module_& m) {
         "this\n"
         "process. One tensor that cannot be given fails the whole call; `names` and `open` reach "
         "the\n"
-        "others.\n\n"
+        "others. `verify=True` compares every byte with its checksum before it returns.\n\n"
         "Raises FileError (also for an unknown name), InvalidDescriptorError, UnsupportedError,\n"
         "ValueError.");
   });

@@ -60,7 +60,7 @@ def table(page, heading):
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_block_is_run_or_plain_text(page):
     for info, line, _ in blocks(page):
-        assert info in ("python", "python torch", "cpp", "text"), f"{name(page)}:{line}: {info!r}"
+        assert info in ("python", "python torch", "cpp", "c", "text"), f"{name(page)}:{line}: {info!r}"
 
 
 class Console:
@@ -120,6 +120,8 @@ def missing(page, kind, programs):
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_cpp_blocks_are_parts_of_examples(page):
     assert missing(page, "cpp", sorted((ROOT / "examples").glob("*.cpp"))) == []
+    programs = [*(ROOT / "examples" / "c").glob("*.c"), ROOT / "c" / "include" / "hurray.h"]
+    assert missing(page, "c", sorted(programs)) == []
 
 
 def test_the_readme_shows_a_whole_program():

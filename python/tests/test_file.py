@@ -696,3 +696,63 @@ def test_the_command(path):
     )
     assert done.returncode == 0, done.stderr
     assert "scalar" in done.stdout
+
+
+class TestVerification:
+    @pytest.fixture
+    def saved(self, tmp_path):
+        path = tmp_path / "m.hrry"
+        hurray.save(path, {"a": np.array([1.5, 2.5, 3.5]), "b": np.array([4.0])})
+        return path
+
+    @staticmethod
+    def flip(path, name):
+        """One bit of the tensor's data."""
+        with hurray.open(path) as file:
+            where = bytes(memoryview(file[name].to_numpy()))
+        content = bytearray(path.read_bytes())
+        content[content.index(where) + 1] ^= 0x10
+        path.write_bytes(content)
+
+    def test_a_sound_file_passes(self, saved):
+        with hurray.open(saved) as file:
+            assert file.has_checksums
+            assert file.verify() is None
+            assert file.verify(["b"]) is None
+            with pytest.raises(hurray.FileError, match="no tensor is named 'c'"):
+                file.verify(["c"])
+        for verify in (None, True, False):
+            assert hurray.load(saved, verify=verify)["b"].to_numpy().tolist() == [4.0]
+
+    def test_a_flipped_bit_is_named(self, saved):
+        self.flip(saved, "a")
+        with hurray.open(saved) as file:
+            with pytest.raises(hurray.FileError, match='tensor "a"'):
+                file.verify()
+            assert file.verify(["b"]) is None
+
+    def test_the_modes_verify_as_told(self, saved):
+        self.flip(saved, "a")
+        for mode in ("map", "copy_on_write", "memory"):
+            with pytest.raises(hurray.FileError, match='tensor "a"'):
+                hurray.load(saved, mode=mode, verify=True)
+            assert len(hurray.load(saved, mode=mode, verify=False)) == 2
+            assert list(hurray.load(saved, mode=mode, names=["b"], verify=True)) == ["b"]
+            with hurray.open(saved, mode=mode, verify=True) as file:
+                with pytest.raises(hurray.FileError, match='tensor "a"'):
+                    file["a"]
+                assert file["b"].to_numpy().tolist() == [4.0]
+        with pytest.raises(hurray.FileError, match='tensor "a"'):
+            hurray.load(saved, mode="memory")
+        assert len(hurray.load(saved, mode="map")) == 2
+
+    def test_a_file_without_sums_passes_on_the_rules(self, tmp_path):
+        path = tmp_path / "m.hrry"
+        hurray.save(path, {"a": np.array([1.5])}, checksums=False)
+        with hurray.open(path) as file:
+            assert not file.has_checksums
+            assert file.verify() is None
+
+    def test_verify_is_yes_no_or_none(self, saved):
+        with pytest.raises(TypeError, match="verify must be a bool or None"):
+            hurray.load(saved, verify=1)

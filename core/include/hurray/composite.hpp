@@ -74,6 +74,10 @@ struct CompositeOptions {
 /// complete. Plain tensors pass between composites. Nothing recurses, and memory grows with the
 /// members that have arrived: 16 bytes per dimension and member of an open partition.
 ///
+/// Whether the boxes of a partition overlap is found in work that grows like n log n. Boxes that
+/// are made to be in each other's way can need more: these fail as `inconsistent` where their
+/// volumes prove an overlap or a gap, else as `limit_exceeded`.
+///
 /// Descriptors have been validated. Errors have the origin `descriptor`; their field starts with
 /// "members[]", whose index counts the members of the innermost head concerned, which `where` names
 /// if it is a nested one. A value; one thread at a time.
@@ -93,6 +97,12 @@ class CompositeChecker {
   /// another call.
   HURRAY_EXPORT Result<void> arrive(const Descriptor& descriptor);
   HURRAY_EXPORT Result<void> complete();
+
+  /// A copy to `add` the next item to, whole, and the way to keep what it became. It holds boxes of
+  /// open partitions only where that item completes one: the items of one head do not each copy
+  /// what came before them.
+  HURRAY_EXPORT CompositeChecker trial() const;
+  HURRAY_EXPORT void adopt(CompositeChecker trial);
 
   /// What `add` would say, without its effect.
   HURRAY_EXPORT Result<void> check(const Descriptor& descriptor);
@@ -116,6 +126,7 @@ class CompositeChecker {
  private:
   struct Head {
     explicit Head(const Descriptor& descriptor);
+    Head(const Head& other, std::vector<std::uint64_t> own_boxes);
 
     Shape shape;
     std::optional<ExtensionType> extension_type;
@@ -147,6 +158,7 @@ class CompositeChecker {
   std::uint64_t promised_ = 0;  ///< Members of all heads of this outermost composite.
   std::size_t fault_ = 0;       ///< Open heads down to the one that the last error is about.
   Arrived arrived_ = Arrived::none;
+  bool added_only_ = false;  ///< A trial: of its heads, the boxes that were added to it.
 };
 
 /// The same for a whole tree, before anything of it is written. `where` as in
@@ -160,8 +172,11 @@ HURRAY_EXPORT Result<void> check_composite(const Item& item, const CompositeOpti
 /// with what was passed. Judged like what is written, at any depth up to 64.
 HURRAY_EXPORT Result<Item> compose(Descriptor head, std::vector<Item> members);
 
-/// The same for a head that is a view of `shape` and nothing else; `op` for overlays only.
+/// The same for a head that is a view of `shape` and nothing else; `op` for overlays, which need
+/// one.
 HURRAY_EXPORT Result<Item> compose(CompositionRule rule, CombineOp op, Shape shape, DType dtype,
+                                   std::vector<Item> members);
+HURRAY_EXPORT Result<Item> compose(CompositionRule rule, Shape shape, DType dtype,
                                    std::vector<Item> members);
 
 }  // namespace hurray

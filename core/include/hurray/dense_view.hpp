@@ -16,6 +16,14 @@
 
 namespace hurray {
 
+/// Integers by size and sign, whatever they are called; `bool` and character types hold no numbers.
+template <class T>
+concept StoredInteger =
+    std::same_as<T, signed char> || std::same_as<T, unsigned char> || std::same_as<T, short> ||
+    std::same_as<T, unsigned short> || std::same_as<T, int> || std::same_as<T, unsigned> ||
+    std::same_as<T, long> || std::same_as<T, unsigned long> || std::same_as<T, long long> ||
+    std::same_as<T, unsigned long long>;
+
 /// The element type whose stored bytes are a `T` of this language.
 template <class T>
 struct DTypeOf;
@@ -27,22 +35,12 @@ template <>
 struct DTypeOf<float> : DTypeIs<DType::float32> {};
 template <>
 struct DTypeOf<double> : DTypeIs<DType::float64> {};
-template <>
-struct DTypeOf<std::int8_t> : DTypeIs<DType::int8> {};
-template <>
-struct DTypeOf<std::uint8_t> : DTypeIs<DType::uint8> {};
-template <>
-struct DTypeOf<std::int16_t> : DTypeIs<DType::int16> {};
-template <>
-struct DTypeOf<std::uint16_t> : DTypeIs<DType::uint16> {};
-template <>
-struct DTypeOf<std::int32_t> : DTypeIs<DType::int32> {};
-template <>
-struct DTypeOf<std::uint32_t> : DTypeIs<DType::uint32> {};
-template <>
-struct DTypeOf<std::int64_t> : DTypeIs<DType::int64> {};
-template <>
-struct DTypeOf<std::uint64_t> : DTypeIs<DType::uint64> {};
+template <StoredInteger T>
+struct DTypeOf<T>
+    : DTypeIs<sizeof(T) == 1   ? (std::is_signed_v<T> ? DType::int8 : DType::uint8)
+              : sizeof(T) == 2 ? (std::is_signed_v<T> ? DType::int16 : DType::uint16)
+              : sizeof(T) == 4 ? (std::is_signed_v<T> ? DType::int32 : DType::uint32)
+                               : (std::is_signed_v<T> ? DType::int64 : DType::uint64)> {};
 template <>
 struct DTypeOf<std::complex<float>> : DTypeIs<DType::complex64> {};
 template <>
@@ -94,9 +92,9 @@ class DenseView {
   static constexpr std::size_t rank() noexcept { return Rank; }
 
   /// Fails as `inconsistent` for another element type or rank, as `unsupported` for other layouts
-  /// (`to_dense` makes them row-major), for quantized tensors without `View::codes`, for dynamic
-  /// shapes, and for bytes that this program may not read; for writable views also where the memory
-  /// is read-only or not aligned.
+  /// (`to_dense` makes them row-major, `materialize` a composite head), for quantized tensors
+  /// without `View::codes`, for opaque tensors and dynamic shapes, and for bytes that this program
+  /// may not read; for writable views also where the memory is read-only or not aligned.
   static Result<DenseView> over(const Tensor& tensor, View shows = View::values) {
     constexpr bool writes = !std::is_const_v<T>;
     static_assert(!writes || std::endian::native == std::endian::little,
@@ -115,6 +113,9 @@ class DenseView {
     }
     return view;
   }
+
+  /// Nothing would keep the elements alive.
+  static Result<DenseView> over(const Tensor&&, View = View::values) = delete;
 
   /// Size of dimension `k`, its stride in elements, and the elements in all.
   std::size_t extent(std::size_t k) const noexcept { return extents_[k]; }

@@ -31,8 +31,8 @@ HURRAY_EXPORT Result<std::size_t> dequantize_block(const Elements& elements, std
 
 /// The whole tensor as an own row-major float32 tensor of the same shape, with the shard and
 /// statistics sections it had. The tokens of a block-paged tensor come in the order of its
-/// sequences. Fails as `Elements::over` does, and as `unsupported` where the tokens of the
-/// sequences are not known.
+/// sequences. The memory of the result follows from the shape (`ElementOptions::max_bytes`). Fails
+/// as `Elements::over` does, and as `unsupported` where the tokens of the sequences are not known.
 HURRAY_EXPORT Result<Tensor> dequantize(const Tensor& tensor, const ElementOptions& options = {});
 
 /// The same into `out`, one float per element of the shape; `inconsistent` for another size.

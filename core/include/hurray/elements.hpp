@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,6 +44,12 @@ struct ElementOptions {
   bool write = false;
   /// Conversions of a whole tensor (`to_dense`) check the canonical form of class D first.
   bool canonical = true;
+  /// Bytes that `to_dense` and `dequantize` may take for a result, which follow from the shape
+  /// alone, however little is stored; `limit_exceeded` before they are taken. No limit by default.
+  std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();
+  /// Elements that `statistics_of` may look at, which zero strides and shared pages make many more
+  /// than there are bytes; `limit_exceeded` before the first. No limit by default.
+  std::uint64_t max_elements = std::numeric_limits<std::uint64_t>::max();
 };
 
 /// The elements of one tensor: every layout that this library understands and every element width,
@@ -88,7 +95,8 @@ class Elements {
   HURRAY_EXPORT std::optional<Place> place(std::int64_t slot) const noexcept;
 
   /// The stored bits in `slot`, unused high ones 0: as a code (`unsupported` above 128 bits) or as
-  /// `touched_bytes(width(), 0)` little-endian bytes. `out_of_bounds` outside the buffer.
+  /// `touched_bytes(width(), 0)` little-endian bytes. `out_of_bounds` outside the buffer,
+  /// `inconsistent` for a span of another size.
   HURRAY_EXPORT Result<Code> load(std::int64_t slot) const;
   HURRAY_EXPORT Result<void> load(std::int64_t slot, std::span<std::byte> out) const;
 
@@ -100,7 +108,9 @@ class Elements {
   /// Calls `each(std::span<const std::uint64_t> index, std::int64_t slot) -> bool` for every
   /// stored element in storage order (02-layouts.md: dense by their layout, sparse as stored, paged
   /// by sequence, token, head and element), until it is false; says whether it was true to the end.
-  /// Fails as `unsupported` where the tokens of the sequences are not known.
+  /// Fails as `unsupported` where the tokens of the sequences are not known, and as `out_of_bounds`
+  /// before an index outside the shape is passed, or where elements are missing at the end: the
+  /// index buffers changed since they were checked.
   template <class Each>
   Result<bool> for_each(Each&& each) const {
     using Callable = std::remove_reference_t<Each>;
@@ -129,6 +139,7 @@ class Elements {
   explicit Elements(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
   HURRAY_EXPORT Result<bool> visit(Visitor visitor) const;
   Result<Place> held(std::int64_t slot) const;
+  Result<void> is_one_element(std::size_t bytes) const;
 
   std::shared_ptr<const State> state_;
 };
@@ -139,8 +150,9 @@ HURRAY_EXPORT Result<void> host_readable(const Tensor& tensor);
 /// The tensor's buffers as the index arrays of its layout. Precondition: their bytes may be read.
 HURRAY_EXPORT IndexBuffers index_buffers(const Tensor& tensor) noexcept;
 
-/// A bool tensor from outside whose element buffer has exactly one byte per stored element, where
-/// packed bits need fewer: nobody can tell which of the two it holds (D22).
+/// A bool tensor from outside whose element buffer has exactly one byte per stored element (of a
+/// dense or block-paged layout also: per place for one, padding included), where packed bits need
+/// fewer: nobody can tell which of the two it holds (D22).
 HURRAY_EXPORT bool ambiguous_bool(const Tensor& tensor) noexcept;
 
 namespace detail {

@@ -49,7 +49,7 @@ enum class Raise : std::uint8_t {
 };
 
 /// One row per error code. `status` is the number that a C interface returns for it, 0 where
-/// the origin's row decides; `exit_code` is the command's.
+/// the origin's row, or the field, decides; `exit_code` is the command's.
 struct ErrcInfo {
   Errc code;
   std::string_view name;
@@ -68,14 +68,13 @@ inline constexpr auto errcs = std::to_array<ErrcInfo>({
     {Errc::length_mismatch, "length mismatch", "two lengths disagree", 0, 1, Raise::by_origin},
     {Errc::reserved_bits, "reserved bits", "reserved bits and bytes must be 0", 0, 1,
      Raise::by_origin},
-    {Errc::invalid_tag, "invalid tag", "this release knows no such tag", -4, 1, Raise::by_origin},
+    {Errc::invalid_tag, "invalid tag", "this release knows no such tag", 0, 1, Raise::by_origin},
     {Errc::invalid_value, "invalid value", "", 0, 1, Raise::by_origin},
     {Errc::out_of_bounds, "out of bounds", "", 0, 1, Raise::by_origin},
     {Errc::overflow, "overflow", "a size leaves the range of its type", 0, 1, Raise::by_origin},
     {Errc::inconsistent, "inconsistent", "two fields contradict each other", 0, 1,
      Raise::by_origin},
-    {Errc::unsupported, "unsupported", "valid, but this release cannot do it", -110, 1,
-     Raise::unsupported},
+    {Errc::unsupported, "unsupported", "", -110, 1, Raise::unsupported},
     {Errc::limit_exceeded, "limit exceeded", "raise the limit if the source is trusted", -102, 1,
      Raise::by_origin},
     {Errc::checksum_mismatch, "checksum mismatch", "the bytes changed after they were written",
@@ -109,6 +108,7 @@ enum class Expect : std::uint8_t {
   exactly,         ///< expected N
   at_least,        ///< expected at least N
   at_most,         ///< expected at most N
+  type,            ///< expected N, both numbers being tags of element types
   as_said,         ///< expected `what`, without a number of its own
   float_as_said,   ///< the same; `found` holds the bits of a float64
   signed_as_said,  ///< the same; `found` holds an int64
@@ -118,8 +118,8 @@ enum class Expect : std::uint8_t {
 /// freely shared between threads.
 ///
 /// `field` is a name of 01-descriptor.md section 6 (or of the container parts); "[]" in it stands
-/// for `index`. `offset` counts bytes from the start of the descriptor, buffer, file or stream named
-/// by `origin`.
+/// for `index`. `offset` counts bytes from the start of the descriptor, buffer, file or stream
+/// named by `origin`.
 struct Error {
   static constexpr std::uint64_t no_index = std::numeric_limits<std::uint64_t>::max();
   static constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();

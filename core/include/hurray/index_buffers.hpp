@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,6 +19,15 @@ struct IndexSlice {
   std::uint64_t last = 0;
 
   bool empty() const noexcept { return first == last; }
+
+  /// What of the slice comes after entry `done`, which moves to its end. Slices that follow each
+  /// other stay whole; whatever else they are, no entry is in two of them.
+  IndexSlice after(std::uint64_t& done) const noexcept {
+    const IndexSlice rest{std::max(first, done), last};
+    if (rest.first >= rest.last) return {};
+    done = rest.last;
+    return rest;
+  }
 };
 
 /// Little-endian unsigned integers of 4 or 8 bytes, as many as their bytes hold: a surplus fraction
@@ -139,6 +149,14 @@ constexpr Error beyond(std::uint64_t coordinate, std::uint64_t size) noexcept {
           .what = "in a dimension of this size",
           .expected = size - 1,
           .found = coordinate};
+}
+
+/// What else a lookup beyond what was checked tells: others may write to shared memory.
+constexpr Error index_buffers_changed() noexcept {
+  return {.code = Errc::out_of_bounds,
+          .origin = Origin::buffer,
+          .field = "layout",
+          .what = "the index buffers changed while they were read"};
 }
 
 /// A buffer's role from the name of its entries: "row_ptr" of "row_ptr[]".

@@ -39,6 +39,9 @@ static_assert(strictly_sorted(statistics_bits));
 /// Advisory numbers about the elements, each claimed by its bit of `computed_mask`; what stands
 /// under a clear bit is kept and means nothing. Floats compare by bit pattern. A value, freely
 /// shared between threads.
+///
+/// Permissive mode also lets groups through that break a rule (row 58): they are kept as they came,
+/// so that encoding gives the same bytes, and count as not there (`has`).
 struct Statistics {
   std::uint32_t computed_mask = 0;
   std::uint8_t nm_n = 0;
@@ -53,22 +56,38 @@ struct Statistics {
   double value_mean = 0;
   double value_stddev = 0;
 
+  /// The group's bit is set, and its values break no rule.
   bool has(StatisticsBit bit) const noexcept {
-    return (computed_mask & static_cast<std::uint32_t>(bit)) != 0;
+    return (computed_mask & ~dropped() & static_cast<std::uint32_t>(bit)) != 0;
+  }
+
+  /// Bits of `computed_mask` whose values break a rule of row 58.
+  std::uint32_t dropped() const noexcept {
+    std::uint32_t bits = 0;
+    const auto rule = [&](StatisticsBit bit, bool holds) {
+      if (!holds) bits |= computed_mask & static_cast<std::uint32_t>(bit);
+    };
+    rule(StatisticsBit::sparsity, sparsity_holds());
+    rule(StatisticsBit::value_stats, stddev_holds());
+    rule(StatisticsBit::nm_sparsity, nm_holds());
+    rule(StatisticsBit::nan_inf, is_flag(has_nan) && is_flag(has_inf));
+    return bits;
+  }
+
+  /// Those groups alone that are there: what a new tensor may claim.
+  Statistics sound() const noexcept {
+    Statistics kept = *this;
+    kept.computed_mask &= ~dropped();
+    return kept;
   }
 
   /// Fields and rules of 01-descriptor.md section 3.7; a NaN float means unknown and passes.
-  /// `layout_nnz` is a sparse layout's own count. With `permissive` a group whose values break a
-  /// rule loses its bit instead (row 58).
+  /// `layout_nnz` is a sparse layout's own count. With `permissive` the rules of row 58 pass.
   static void fields(auto& self, auto& io, const std::optional<std::uint64_t>& layout_nnz,
-                     [[maybe_unused]] bool permissive = false) {
+                     bool permissive = false) {
     const auto rule = [&](StatisticsBit bit, bool holds, const auto& error) {
-      if constexpr (std::remove_reference_t<decltype(io)>::reads)
-        if (permissive && !holds) {
-          self.computed_mask &= ~static_cast<std::uint32_t>(bit);
-          return;
-        }
-      io.check(holds, error);
+      const bool claimed = (self.computed_mask & static_cast<std::uint32_t>(bit)) != 0;
+      io.check(permissive || !claimed || holds, error);
     };
     io.bits("statistics.computed_mask", self.computed_mask, statistics_bits);
     const std::uint32_t surplus = self.computed_mask & ~((1u << statistics_bits.size()) - 1);
@@ -91,45 +110,40 @@ struct Statistics {
                    .found = self.nnz};
     });
     io("statistics.sparsity_ratio", self.sparsity_ratio);
-    rule(
-        StatisticsBit::sparsity,
-        !self.has(StatisticsBit::sparsity) || !(self.sparsity_ratio < 0 || self.sparsity_ratio > 1),
-        [&] {
-          return Error{.code = Errc::invalid_value,
-                       .expect = Expect::float_as_said,
-                       .field = "statistics.sparsity_ratio",
-                       .what = "0 to 1",
-                       .found = std::bit_cast<std::uint64_t>(double{self.sparsity_ratio})};
-        });
+    rule(StatisticsBit::sparsity, self.sparsity_holds(), [&] {
+      return Error{.code = Errc::invalid_value,
+                   .expect = Expect::float_as_said,
+                   .field = "statistics.sparsity_ratio",
+                   .what = "0 to 1",
+                   .found = std::bit_cast<std::uint64_t>(double{self.sparsity_ratio})};
+    });
     io("statistics.value_min", self.value_min);
     io("statistics.value_max", self.value_max);
     io("statistics.value_abs_max", self.value_abs_max);
     io("statistics.value_mean", self.value_mean);
     io("statistics.value_stddev", self.value_stddev);
-    rule(StatisticsBit::value_stats,
-         !self.has(StatisticsBit::value_stats) || !(self.value_stddev < 0), [&] {
-           return Error{.code = Errc::invalid_value,
-                        .expect = Expect::float_as_said,
-                        .field = "statistics.value_stddev",
-                        .what = "0 or more",
-                        .found = std::bit_cast<std::uint64_t>(double{self.value_stddev})};
-         });
+    rule(StatisticsBit::value_stats, self.stddev_holds(), [&] {
+      return Error{.code = Errc::invalid_value,
+                   .expect = Expect::float_as_said,
+                   .field = "statistics.value_stddev",
+                   .what = "0 or more",
+                   .found = std::bit_cast<std::uint64_t>(double{self.value_stddev})};
+    });
     const std::uint64_t at_n = io.position();
     io("statistics.nm_n", self.nm_n);
     io("statistics.nm_m", self.nm_m);
-    rule(StatisticsBit::nm_sparsity,
-         !self.has(StatisticsBit::nm_sparsity) || self.nm_n <= self.nm_m, [&] {
-           return Error{.code = Errc::invalid_value,
-                        .expect = Expect::at_most,
-                        .field = "statistics.nm_n",
-                        .what = "(nm_m)",
-                        .offset = at_n,
-                        .expected = self.nm_m,
-                        .found = self.nm_n};
-         });
+    rule(StatisticsBit::nm_sparsity, self.nm_holds(), [&] {
+      return Error{.code = Errc::invalid_value,
+                   .expect = Expect::at_most,
+                   .field = "statistics.nm_n",
+                   .what = "(nm_m)",
+                   .offset = at_n,
+                   .expected = self.nm_m,
+                   .found = self.nm_n};
+    });
     const auto yes_or_no = [&](std::string_view field, auto& value) {
       io(field, value);
-      rule(StatisticsBit::nan_inf, !self.has(StatisticsBit::nan_inf) || value <= 1, [&] {
+      rule(StatisticsBit::nan_inf, is_flag(value), [&] {
         return Error{.code = Errc::invalid_value,
                      .expect = Expect::at_most,
                      .field = field,
@@ -147,6 +161,12 @@ struct Statistics {
     static_assert(sizeof(Statistics) == sizeof(Words));
     return std::bit_cast<Words>(a) == std::bit_cast<Words>(b);
   }
+
+ private:
+  bool sparsity_holds() const noexcept { return !(sparsity_ratio < 0 || sparsity_ratio > 1); }
+  bool stddev_holds() const noexcept { return !(value_stddev < 0); }
+  bool nm_holds() const noexcept { return nm_n <= nm_m; }
+  static bool is_flag(std::uint8_t value) noexcept { return value <= 1; }
 };
 
 }  // namespace hurray

@@ -22,8 +22,12 @@ namespace hurray {
 /// other than ±0, NaN among them. Minimum and maximum are exact; mean and deviation are computed in
 /// three passes over scaled values, so that they neither overflow nor lose digits to cancellation.
 ///
-/// Work grows with the elements of the shape, or those that a sparse tensor stores; zero strides
-/// and shared pages make them many more than there are bytes.
+/// Work grows with the elements of the shape, or those that a sparse tensor stores. Dimensions with
+/// stride 0 are looked at once and counted in full, which is exact for counts, minimum and maximum;
+/// mean and deviation do not depend on it. Where quantized blocks or a channel's parameters make
+/// the values differ, and of strides that overlap otherwise, nested tiles and shared pages, the
+/// elements can still be many more than there are bytes: `ElementOptions::max_elements` limits
+/// them.
 ///
 /// Fails as `Elements::over` and `check_parameters` do, and as `unsupported` for private types and
 /// where the tokens of a block-paged tensor's sequences are not known.

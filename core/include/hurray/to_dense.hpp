@@ -14,7 +14,8 @@ namespace hurray {
 /// already so stored, with `byte_offset` 0 and nothing after its last element, comes back as it is.
 ///
 /// The result's memory follows from the shape, however little is stored: a shape that cannot be had
-/// fails as `overflow` or `out_of_memory` before anything is written. Fails like `Elements::over`
+/// fails as `overflow`, `limit_exceeded` (`ElementOptions::max_bytes`) or `out_of_memory` before
+/// anything is written. Fails like `Elements::over`
 /// and `check_canonical` (unless `options.canonical` is off), and as `unsupported` for quantized
 /// tensors (`dequantize`), for bool tensors whose bytes can be read in two ways (D22) and where an
 /// unstored element has no zero to become (float8_e8m0).

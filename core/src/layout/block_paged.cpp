@@ -83,6 +83,7 @@ Result<std::vector<std::uint64_t>> BlockPaged::sequence_tokens(
     if (total == 0) return tokens;
     const std::uint64_t used = buffers[2][num_seqs];
     const bool full = checked_mul<std::uint64_t>(used, page_size) == total;
+    std::uint64_t sum = 0;
     for (std::size_t s = 0; s < tokens.size(); ++s) {
       const IndexSlice owned = buffers[2].slice(s, buffers[1].size());
       if (full)
@@ -95,7 +96,10 @@ Result<std::vector<std::uint64_t>> BlockPaged::sequence_tokens(
                      .what =
                          "several sequences share the pages and some pages are not full: the "
                          "format does not say how many tokens each sequence has, pass them"};
+      if (tokens[s] > total - sum) return index_buffers_changed();
+      sum += tokens[s];
     }
+    if (sum != total) return index_buffers_changed();
     return tokens;
   });
 }

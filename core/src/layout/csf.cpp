@@ -69,13 +69,14 @@ std::optional<Error> Csf::check_canonical(const IndexBuffers& buffers,
                        .found = roots});
   std::uint64_t parents = 1;
   for (std::size_t level = 0; level < mode_order.size(); ++level) {
+    const IndexArray pointers_here = pos(level, buffers);
+    if (parents >= pointers_here.size()) return index_buffers_changed();
+    std::uint64_t judged = 0;
     for (std::uint64_t parent = 0; parent < parents; ++parent) {
       if (auto error = buffers.check_ascending(2 * level + 2, coordinates(level),
-                                               children(level, parent, buffers)))
+                                               children(level, parent, buffers).after(judged)))
         return error;
     }
-    const IndexArray pointers_here = pos(level, buffers);
-    if (parents >= pointers_here.size()) return std::nullopt;
     parents = pointers_here[parents];
   }
   return std::nullopt;
@@ -85,7 +86,7 @@ std::optional<Error> Csf::childless(const IndexBuffers& buffers) const noexcept 
   std::uint64_t parents = 1;
   for (std::size_t level = 0; nnz != 0 && level < mode_order.size(); ++level) {
     const IndexArray pointers_here = pos(level, buffers);
-    if (parents >= pointers_here.size()) return std::nullopt;
+    if (parents >= pointers_here.size()) return index_buffers_changed();
     for (std::uint64_t parent = 0; parent < parents; ++parent)
       if (children(level, parent, buffers).empty())
         return buffers.at(pointers(level), parent + 1,

@@ -47,16 +47,32 @@ Tiled::Tiled(std::span<const std::uint64_t> tile_shape, TileOrders orders,
              std::span<const std::int64_t> outer_strides,
              std::span<const std::int64_t> inner_strides) {
   orders_[0] = orders;
+  awaits_level_ = orders.inner == LayoutTag::tiled;
   for (const std::uint64_t n : tile_shape) numbers_.push_back(n);
   for (const std::int64_t stride : outer_strides) numbers_.push_back(as_number(stride));
   for (const std::int64_t stride : inner_strides) numbers_.push_back(as_number(stride));
 }
 
+/// Tile shapes and stride lists that `numbers_` holds.
+std::size_t Tiled::lists() const noexcept {
+  std::size_t lists = 0;
+  for (std::size_t i = 0; i < levels() - (awaits_level_ ? 1 : 0); ++i) {
+    if (i == max_levels) break;
+    lists += 1 + std::size_t{orders_[i].outer == LayoutTag::strided} +
+             std::size_t{orders_[i].inner == LayoutTag::strided};
+  }
+  return lists;
+}
+
 Tiled& Tiled::inside(const Tiled& level) {
-  const std::size_t have = levels();
-  const std::size_t more = level.levels();
+  const std::size_t have = levels() - (awaits_level_ ? 1 : 0);
+  const std::size_t more = level.levels() - (level.awaits_level_ ? 1 : 0);
   if (have > max_levels) return *this;
-  orders_[have - 1].inner = LayoutTag::tiled;
+  TileOrders& innermost = orders_[have - 1];
+  if (innermost.inner == LayoutTag::strided)  // their strides come last
+    numbers_.resize(numbers_.size() - numbers_.size() / lists());
+  innermost.inner = LayoutTag::tiled;
+  awaits_level_ = level.awaits_level_;
   for (std::size_t i = 0; i < more && have + i < max_levels; ++i)
     orders_[have + i] = level.orders_[i];
   for (const std::uint64_t n : level.numbers_) numbers_.push_back(n);

@@ -1,9 +1,14 @@
 // Fails the n-th allocation, for every n, until the call succeeds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
 #include "fail_everywhere.hpp"
 #include "hurray/data_checks.hpp"
 #include "hurray/dequantize.hpp"
+#include "hurray/materialize.hpp"
 #include "hurray/quantization_checks.hpp"
 #include "hurray/statistics_of.hpp"
 #include "hurray/tensor.hpp"
@@ -133,6 +138,178 @@ TEST(Allocation, ValuesOfQuantizedTensorsRunOutCleanly) {
   const Tensor paged = *bind(d, {*Buffer::allocate(4, true), table, starts, ones(4)});
   EXPECT_GT(fail_everywhere([&] { return check_parameters(paged); }), 0);
   EXPECT_GT(fail_everywhere([&] { return dequantize(paged); }), 0);
+}
+
+// Every allocation of a call is a moment between its reads of the index bytes: whatever these are
+// from then on, the call ends and stays inside the memory.
+struct Shared {
+  Buffer bytes;
+  std::size_t entry = 0;
+  std::size_t width = 8;
+  std::uint64_t value = 0;
+} shared;
+
+void overwrite() {
+  std::byte* at = shared.bytes.data() + shared.width * shared.entry;
+  if (shared.width == 8)
+    detail::store(at, shared.value);
+  else
+    detail::store(at, static_cast<std::uint32_t>(shared.value));
+}
+
+/// `call` with every entry of the tensor's index buffers changed at every allocation; how often it
+/// noticed.
+template <class Call>
+long change_everywhere(const Tensor& tensor, std::size_t width, Call call) {
+  long noticed = 0;
+  change = overwrite;
+  for (std::size_t b = 1; b < tensor.buffers().size(); ++b)
+    for (std::size_t entry = 0; entry < tensor.buffer(b).size() / width; ++entry)
+      for (const std::uint64_t value :
+           {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{3}, std::uint64_t{1} << 31,
+            std::uint64_t{1} << 61, std::uint64_t{1} << 63, dynamic - 7, dynamic})
+        for (long n = 0;; ++n) {
+          const Bytes before(tensor.buffer(b).bytes().begin(), tensor.buffer(b).bytes().end());
+          shared = {tensor.buffer(b), entry, width, value};
+          change_after = n;
+          const auto result = call();
+          const bool reached = change_after < 0;
+          change_after = -1;
+          std::ranges::copy(before, shared.bytes.data());
+          if (!result) {
+            EXPECT_NE(result.error().what, "");
+            ++noticed;
+          }
+          if (!reached) break;
+        }
+  change = nullptr;
+  return noticed;
+}
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::logic_error(to_string(result.error()));
+  return *std::move(result);
+}
+
+TEST(Allocation, IndexBytesThatChangeDuringACallAreNotFollowed) {
+  const auto u64s = [](const std::vector<std::uint64_t>& values) {
+    Buffer buffer = *Buffer::allocate(8 * values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) detail::store(buffer.data() + 8 * i, values[i]);
+    return buffer;
+  };
+  const auto u32s = [](const std::vector<std::uint32_t>& values) {
+    Buffer buffer = *Buffer::allocate(4 * values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) detail::store(buffer.data() + 4 * i, values[i]);
+    return buffer;
+  };
+  Csf csf{.nnz = 3, .mode_order = {}};
+  csf.mode_order.assign(std::vector<std::uint32_t>{2, 1, 0});
+  struct Case {
+    Layout layout;
+    std::vector<Buffer> buffers;
+    std::size_t width = 8;
+  };
+  const std::vector<Case> cases{
+      {Coo{.nnz = 3, .is_sorted = 1}, {u64s({0, 0, 1, 2, 3, 3})}},
+      {Coo{.nnz = 3}, {u64s({1, 2, 0, 0, 3, 3})}},
+      {Csr{.nnz = 3}, {u64s({0, 3, 2}), u64s({0, 2, 2, 3, 3})}},
+      {Csc{.nnz = 3}, {u64s({0, 3, 2}), u64s({0, 2, 2, 3, 3})}},
+      {csf,
+       {u64s({0, 1}), u64s({0}), u64s({0, 2}), u64s({1, 3}), u64s({0, 2, 3}), u64s({0, 1, 2})}},
+      {BlockPaged{.num_pages = 2, .page_size = 2, .num_seqs = 1}, {u32s({1, 0}), u32s({0, 2})}, 4},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.layout.index());
+    const bool paged = std::holds_alternative<BlockPaged>(one.layout);
+    const bool shards = std::holds_alternative<Coo>(one.layout);  // the others are for groups
+    const std::vector<std::uint64_t> sizes = paged ? std::vector<std::uint64_t>{4, 2, 1}
+                                             : std::holds_alternative<Csf>(one.layout)
+                                                 ? std::vector<std::uint64_t>{4, 4, 1}
+                                                 : std::vector<std::uint64_t>{4, 4};
+    const Shape shape{std::span<const std::uint64_t>(sizes)};
+    const auto tensor = [&](DType dtype, bool quantized) {
+      Descriptor d;
+      d.dtype = dtype;
+      d.shape = shape;
+      d.layout = one.layout;
+      if (quantized) d.set_quantization(Quantization{PerTensorAffine{.scale = 1.0f}, {}});
+      if (shards) d.set_shard(Shard(sizes, std::vector<std::uint64_t>(sizes.size())));
+      std::vector<Buffer> buffers = one.buffers;
+      buffers.insert(buffers.begin(), *Buffer::allocate(paged ? 64 : 3 * 4, true));
+      return must(bind(std::move(d), std::move(buffers)));
+    };
+    const Tensor plain = tensor(DType::float32, false);
+    const Tensor packed = tensor(DType::int4, false);
+    const Tensor codes = tensor(DType::int8, true);
+    for (const bool canonical : {true, false}) {
+      const ElementOptions options{.canonical = canonical};
+      EXPECT_GT(change_everywhere(plain, one.width, [&] { return to_dense(plain, options); }), 0);
+      EXPECT_GT(change_everywhere(packed, one.width, [&] { return to_dense(packed, options); }), 0);
+      EXPECT_GT(change_everywhere(codes, one.width, [&] { return dequantize(codes, options); }), 0);
+      EXPECT_GT(change_everywhere(codes, one.width, [&] { return statistics_of(codes, options); }),
+                0);
+    }
+    change_everywhere(plain, one.width, [&] { return Elements::over(plain, {.write = true}); });
+    change_everywhere(codes, one.width, [&] { return check_data(codes); });
+    if (!shards) continue;
+    Descriptor base = dense(DType::float32, shape);
+    base.set_shard(*plain.descriptor().shard());
+    base.buffers = {};
+    const Tensor zeros = must(bind(base, {*Buffer::allocate(64, true)}));
+    for (const Tensor& correction : {plain, codes})
+      for (const CombineOp op : {CombineOp::replace, CombineOp::add}) {
+        const Item item =
+            *compose(CompositionRule::overlay, op, shape, DType::float32, {{zeros}, {correction}});
+        EXPECT_GT(change_everywhere(correction, one.width, [&] { return materialize(item); }), 0);
+      }
+  }
+}
+
+TEST(Allocation, AWideTypeTakesNothingBeforeThereIsAnElement) {
+  ExtensionType type;
+  type.bit_width = 0xFFFFFFF8;
+  Descriptor d;
+  d.dtype = static_cast<DType>(0xF0);
+  d.shape = {0};
+  d.layout = Coo{};
+  d.set_extension_type(type);
+  d.set_shard(Shard(std::vector<std::uint64_t>{0}, std::vector<std::uint64_t>{0}));
+  const Tensor empty = *bind(d, {Buffer(), Buffer()});
+  Descriptor head;
+  head.dtype = d.dtype;
+  head.shape = {0};
+  head.set_extension_type(type);
+  head.layout = CompositeHead{.rule = CompositionRule::overlay, .combine_op = CombineOp::replace};
+  const Item item = *compose(head, {{empty}, {empty}});
+  largest = 0;
+  EXPECT_TRUE(materialize(item));
+  EXPECT_LT(largest, 1u << 16);
+}
+
+TEST(Allocation, LimitsComeBeforeTheMemory) {
+  Descriptor d;
+  d.dtype = DType::float64;
+  d.shape = {std::uint64_t{1} << 30};
+  d.layout = Coo{};
+  d.set_shard(Shard(std::vector<std::uint64_t>{d.shape[0]}, std::vector<std::uint64_t>{0}));
+  const Tensor sparse = *bind(d, {Buffer(), Buffer()});
+  d.dtype = DType::int8;
+  d.set_quantization(Quantization{PerTensorAffine{.scale = 1.0f}, {}});
+  const Tensor codes = *bind(d, {Buffer(), Buffer()});
+  const Item item = *compose(CompositionRule::partition, {d.shape[0]}, DType::float64, {{sparse}});
+  const auto refused = [](const Result<Tensor>& result, std::uint64_t bytes) {
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, Errc::limit_exceeded);
+    EXPECT_EQ(result.error().expected, bytes - 1);
+    EXPECT_EQ(result.error().found, bytes);
+    EXPECT_LT(largest, 1u << 16);
+  };
+  const std::uint64_t gib = std::uint64_t{1} << 30;
+  largest = 0;
+  refused(to_dense(sparse, {.max_bytes = 8 * gib - 1}), 8 * gib);
+  refused(dequantize(codes, {.max_bytes = 4 * gib - 1}), 4 * gib);
+  refused(materialize(item, nullptr, {.max_bytes = 8 * gib - 1}), 8 * gib);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "../../../core/tests/fail_everywhere.hpp"
 #include "file_support.hpp"
+#include "hurray/io/verify.hpp"
 
 namespace hurray::io {
 namespace {
@@ -152,6 +153,67 @@ TEST(FileAllocation, Composites) {
     ASSERT_TRUE(file);
     EXPECT_GT(fail_everywhere([&] { return file->item(name); }), 10);
     EXPECT_GT(fail_everywhere([&] { return file->owners(); }), 5);
+  }
+}
+
+TEST(FileAllocation, Verifying) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a file name longer than a short string.hrry";
+  const Tensor tensor = *bind(oversized(5000), {*Buffer::allocate(5000, true)});
+  WriteOptions options;
+  options.sync = false;
+  auto writer = create(path, options);
+  const std::string name = "a name that is longer than a short string holds";
+  const auto group =
+      compose(CompositionRule::group, CombineOp::none, {}, DType::uint8, {{tensor}, {tensor}});
+  ASSERT_TRUE(writer.write_item(name, *group));
+  ASSERT_TRUE(writer.finish());
+  OpenOptions how;
+  how.mode = Mode::memory;
+  EXPECT_GT(fail_everywhere([&] { return verify(argument(path), how); }), 10);
+  const auto file = File::open(path, how);
+  ASSERT_TRUE(file);
+  EXPECT_GT(fail_everywhere([&] { return verify(*file); }), 5);
+  EXPECT_GT(fail_everywhere([&] { return file->checksums(); }), 0);
+  EXPECT_TRUE(file->has_checksums());
+  EXPECT_GT(fail_everywhere([&] { return verify_tensor(*file, 0); }), 1);
+
+  // A finding, too.
+  Image image{read_bytes(path)};
+  image.bytes[file->entry(1).data_offset] ^= std::byte{1};
+  write_bytes(path, image.bytes);
+  const auto damaged = File::open(path, how);
+  ASSERT_TRUE(damaged);
+  std::size_t findings = 0;
+  const Report report = [&](const Finding& finding) {
+    const Undisturbed undisturbed;
+    EXPECT_EQ(finding.error.tensor, name + ".0");
+    ++findings;
+    return true;
+  };
+  EXPECT_GT(fail_everywhere([&] { return verify(*damaged, report); }), 5);
+  EXPECT_GE(findings, 1u);
+}
+
+/// Memory is taken for what is there, whatever a payload declares.
+TEST(FileAllocation, NothingIsTakenFromAPayload) {
+  Image image = two_tensors(WriteOptions{});
+  const auto magic = std::ranges::search(image.bytes, bytes_of("HRRYSUM1"));
+  const auto at = static_cast<std::size_t>(magic.begin() - image.bytes.begin());
+  const std::size_t end = at + 36 + 4 * 4;
+  for (const std::uint64_t count : {std::uint64_t{3}, std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
+    image.set<std::uint64_t>(at + 24, count);
+    image.set(end - 4, crc32c(std::span(image.bytes).subspan(at, end - 4 - at)));
+    const MemoryFile memory(image.bytes);
+    const auto file = File::open(memory.path());
+    ASSERT_TRUE(file);
+    allocations = 0;
+    const auto verdict = file->checksums();
+    const long taken = allocations;
+    ASSERT_TRUE(verdict);
+    EXPECT_EQ(verdict->state, ChecksumState::foreign);
+    EXPECT_EQ(verdict->reason->found, count);
+    EXPECT_LT(taken, 40);
   }
 }
 

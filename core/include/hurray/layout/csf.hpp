@@ -87,12 +87,12 @@ struct Csf {
   HURRAY_EXPORT bool index_of(std::uint64_t slot, const Shape& shape, const IndexBuffers& buffers,
                               std::span<std::uint64_t> index) const noexcept;
 
-  /// `each(index, slot)` for every leaf, depth first, until it returns false. Precondition:
-  /// `check_bounds` found nothing; without it no byte outside the buffers is read either, but
-  /// slices that overlap are walked as often as they are named.
+  /// `each(index, slot)` for every leaf, depth first, until it returns false. Whatever is in the
+  /// buffers, no byte outside them is read, and no node comes twice.
   template <class Each>
   bool for_each(const Shape&, const IndexBuffers& buffers, Each&& each) const {
     std::array<IndexSlice, max_rank> open{};
+    std::array<std::uint64_t, max_rank> walked{};
     std::array<std::uint64_t, max_rank> index{};
     const std::size_t leaves = mode_order.size() - 1;
     std::size_t level = 0;
@@ -106,8 +106,8 @@ struct Csf {
       }
       index[mode_order[level]] = crd(level, buffers)[here.first];
       if (level < leaves) {
-        open[level + 1] = children(level + 1, here.first, buffers);
         ++level;
+        open[level] = children(level, here.first, buffers).after(walked[level]);
         continue;
       }
       if (!each(std::span<const std::uint64_t>(index.data(), leaves + 1), here.first)) return false;

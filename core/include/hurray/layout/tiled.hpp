@@ -42,8 +42,8 @@ struct Tiled {
               std::span(outer_strides.begin(), outer_strides.size()),
               std::span(inner_strides.begin(), inner_strides.size())) {}
 
-  /// Adds a level inside the innermost one, whose order becomes tiled. Does nothing beyond eight,
-  /// which `validate` then reports.
+  /// Adds a level inside the innermost one, whose order becomes tiled if it is not yet. Does
+  /// nothing beyond eight, which `validate` then reports.
   HURRAY_EXPORT Tiled& inside(const Tiled& level);
 
   /// Levels, at least 1; 9 stands for more than the format allows.
@@ -146,9 +146,13 @@ struct Tiled {
   bool for_each(const Shape& shape, Each&& each) const {
     return codec(shape).for_each(each);
   }
-  friend bool operator==(const Tiled&, const Tiled&) = default;
+  friend bool operator==(const Tiled& a, const Tiled& b) noexcept {
+    return a.numbers_ == b.numbers_ && a.orders_ == b.orders_;
+  }
 
  private:
+  std::size_t lists() const noexcept;
+
   static void order_field(Field field, auto& order, auto& io, LayoutTag last) {
     io(field, order);
     io.check(order >= LayoutTag::row_major && order <= last, [&] {
@@ -165,6 +169,7 @@ struct Tiled {
   // Of each level in turn: tile sizes, then outer and inner strides where there are any.
   SmallVector<std::uint64_t, 6, std::uint16_t> numbers_;
   std::array<TileOrders, max_levels> orders_;
+  bool awaits_level_ = false;  // the innermost order is tiled, and `inside` has yet to say how
 };
 
 }  // namespace hurray

@@ -5,10 +5,12 @@
 #include <functional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "hurray/gather.hpp"
 #include "hurray/io/error.hpp"
 #include "hurray/result.hpp"
+#include "hurray/tensor.hpp"
 
 namespace hurray::io {
 
@@ -45,6 +47,18 @@ class BufferSource {
   std::uint64_t size_ = 0;
   bool converted_ = false;
 };
+
+/// The bytes of a tensor's buffers where they are. Fails as `unsupported` outside host memory.
+inline hurray::Result<std::vector<BufferSource>> sources_of(const Tensor& tensor) {
+  if (tensor.memory_device() != Device::cpu && !tensor.buffers().empty())
+    return hurray::Error{.code = Errc::unsupported,
+                         .origin = Origin::buffer,
+                         .what = "the memory is not the host's: bring it there first"};
+  std::vector<BufferSource> sources;
+  sources.reserve(tensor.buffers().size());
+  for (const Buffer& buffer : tensor.buffers()) sources.emplace_back(buffer.bytes());
+  return sources;
+}
 
 /// The most memory that converting takes, in bytes, whatever the array's size.
 inline constexpr std::size_t max_scratch_bytes = 16u << 20;

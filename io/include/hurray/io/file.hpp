@@ -18,6 +18,8 @@
 
 namespace hurray::io {
 
+class Source;
+
 /// How an open file's tensors get their memory (08-python-api.md section 19.3).
 enum class Mode : std::uint8_t {
   map,            ///< Private mapping, read-only.
@@ -39,6 +41,11 @@ static_assert(strictly_sorted(modes));
 
 struct OpenOptions {
   Mode mode = Mode::map;
+  /// Whether the sums of what is asked for (descriptors, tensors) are compared: none, in mode
+  /// `memory`, in the pass that copies; true, in every mode, and sums that are not this file's are
+  /// errors too; false, never. What it is for each state: 04-file.md section 16. Opening reads no
+  /// sums.
+  std::optional<bool> verify = {};
   std::uint64_t max_index_bytes = 256u << 20;
   std::uint64_t max_tensors = 1u << 24;
   std::uint64_t max_kv_bytes = 256u << 20;
@@ -73,6 +80,35 @@ inline constexpr auto file_flags = std::to_array<FileFlagInfo>({
     {FileFlag::has_index_crc32c, "HAS_INDEX_CRC32C"},
 });
 static_assert(strictly_sorted(file_flags));
+
+/// What the sums in a file are worth (04-file.md section 16).
+enum class ChecksumState : std::uint8_t {
+  unprotected,  ///< There are none.
+  valid,        ///< They are this file's.
+  damaged,      ///< Their entry is broken.
+  unknown,      ///< Of a version that this release does not know.
+  foreign,      ///< Header, KV section or index are not those that they were made of.
+};
+
+struct ChecksumStateInfo {
+  ChecksumState tag;
+  std::string_view name;
+};
+
+inline constexpr auto checksum_states = std::to_array<ChecksumStateInfo>({
+    {ChecksumState::unprotected, "unprotected"},
+    {ChecksumState::valid, "valid"},
+    {ChecksumState::damaged, "damaged"},
+    {ChecksumState::unknown, "unknown"},
+    {ChecksumState::foreign, "foreign"},
+});
+static_assert(strictly_sorted(checksum_states));
+
+struct ChecksumVerdict {
+  ChecksumState state = ChecksumState::unprotected;
+  /// Why they are damaged, unknown or foreign, and what to do.
+  std::optional<Error> reason = {};
+};
 
 /// The fixed header (04-file.md section 2).
 struct FileHeader {
@@ -110,6 +146,11 @@ struct Entry {
 class HURRAY_EXPORT File {
  public:
   static Result<File> open(std::string path, const OpenOptions& options = {});
+  /// What an open descriptor is for, from its start whatever its position; it is duplicated.
+  static Result<File> over(int descriptor, const OpenOptions& options = {});
+  /// A file's bytes in memory. In mode `map` tensors share `image`, which must be on 64; in the
+  /// others they are copies.
+  static Result<File> over(Buffer image, const OpenOptions& options = {});
 
   const std::string& path() const noexcept;
   Mode mode() const noexcept;
@@ -118,13 +159,21 @@ class HURRAY_EXPORT File {
   const FileTrailer& trailer() const noexcept;
   /// Without the entry that is ours (checksums).
   const KeyValues& kv() const noexcept;
-  /// A checksum entry is there (its sums are checked by a later release).
+  /// The state of its sums. The first call reads their entry, and all later ones know the answer;
+  /// fails where that cannot be read.
+  Result<ChecksumVerdict> checksums() const;
+  /// There are sums that belong to this file: their state is `valid` or `damaged`. Where it cannot
+  /// be told, whether there is an entry.
   bool has_checksums() const noexcept;
 
   /// Entries in index order.
   std::size_t size() const noexcept;
+  /// Precondition: `i < size()`.
   Entry entry(std::size_t i) const noexcept;
   std::optional<std::size_t> find(std::string_view name) const noexcept;
+
+  /// What follows fails as `out_of_bounds` for an `i` that is not below `size()`, and as
+  /// `not_found` for a name that the file does not have.
 
   /// The stored descriptor of entry `i`, declared alignments included; no data byte is touched.
   Result<Descriptor> descriptor(std::size_t i) const;
@@ -134,6 +183,7 @@ class HURRAY_EXPORT File {
   /// head has no buffers; a member is a tensor like any other. In permissive mode a tensor of
   /// unknown layout has no buffers that could be found: `raw_bytes` has them all.
   Result<Tensor> tensor(std::size_t i) const;
+  Result<Tensor> tensor(std::string_view name) const;
   /// The data region of entry `i`, buffers and the padding between them (row 25 of section 12).
   Result<Buffer> raw_bytes(std::size_t i) const;
 
@@ -142,7 +192,6 @@ class HURRAY_EXPORT File {
   /// composite that fails leaves its members readable as tensors. Errors name the head that they
   /// are about, and fields that start with "members[]" count its members.
   Result<Item> item(std::size_t i) const;
-  /// The same by name; `not_found` where there is none.
   Result<Item> item(std::string_view name) const;
   /// For every entry in index order the entry of the head that binds it directly, none for the
   /// items at the top. Reads every descriptor; one that cannot be understood counts as a plain
@@ -153,7 +202,12 @@ class HURRAY_EXPORT File {
   std::shared_ptr<Owner> mapping() const noexcept;
 
  private:
+  friend class Verifier;
   struct State;
+  struct Step;
+  /// `step` is what is being read.
+  static Result<File> open(std::string path, const OpenOptions& options, Step& step);
+  static Result<File> open(Result<Source> opened, const OpenOptions& options, Step& step);
   explicit File(std::shared_ptr<const State> state) noexcept;
   std::shared_ptr<const State> state_;
 };

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "handle.hpp"
+#include "hurray/io/error.hpp"
+
+/// What option structs and callbacks of C are in C++.
+namespace hurray::c {
+
+/// `value`, or what is meant by 0.
+template <class T, class Default>
+constexpr T or_default(T value, Default otherwise) noexcept {
+  return value != 0 ? value : static_cast<T>(otherwise);
+}
+
+inline std::optional<std::uint64_t> limit(std::uint64_t value) noexcept {
+  return value != 0 ? std::optional(value) : std::nullopt;
+}
+
+/// Not a callback's fault, but the caller's: what `status` and the last error say.
+inline HurrayStatus check_switch(std::uint8_t value, std::string_view field) {
+  if (value <= HURRAY_OFF) return HURRAY_OK;
+  return fail(HURRAY_ERR_INVALID_ARGUMENT,
+              std::string(field) + ": expected HURRAY_AUTO, HURRAY_ON or HURRAY_OFF, found " +
+                  std::to_string(value));
+}
+
+inline std::optional<bool> to_optional(std::uint8_t value) noexcept {
+  if (value == HURRAY_AUTO) return std::nullopt;
+  return value == HURRAY_ON;
+}
+
+inline HurrayStatus check_depth(std::uint32_t depth) {
+  if (depth <= 64) return HURRAY_OK;
+  return fail(HURRAY_ERR_INVALID_ARGUMENT,
+              "max_composite_depth: expected at most 64, found " + std::to_string(depth));
+}
+
+/// The caller's functions, called from inside the library: an exception out of one ends the
+/// operation, and is remembered until the exported function returns.
+class Callbacks {
+ public:
+  /// What `function` returns, or `otherwise`.
+  template <class T, class Function>
+  T call(T otherwise, Function&& function) noexcept {
+    T result = otherwise;
+    if (!call_back([&] { result = function(); })) threw_ = true;
+    return threw_ ? otherwise : result;
+  }
+
+  std::function<bool()> interrupted(HurrayInterruptedFn ask, void* context) {
+    if (ask == nullptr) return {};
+    return [this, ask, context] { return call(1, [&] { return ask(context); }) != 0; };
+  }
+
+  /// The end of a call during which callbacks may have run.
+  HurrayStatus ended(HurrayStatus status) noexcept {
+    return std::exchange(threw_, false) ? callback_threw() : status;
+  }
+
+ private:
+  bool threw_ = false;
+};
+
+/// `path` without its length, which must not hide a zero.
+inline HurrayStatus read_path(const char* path, std::uint64_t length, std::string& out) {
+  const auto size = to_size(length);
+  if (!size || *size > (std::uint32_t{1} << 20))
+    return fail(HURRAY_ERR_INVALID_ARGUMENT,
+                "path_length: expected at most 1048576 bytes, found " + std::to_string(length));
+  out.assign(path, *size);
+  if (out.empty() || out.find('\0') != std::string::npos)
+    return fail(HURRAY_ERR_INVALID_ARGUMENT, "path: expected a name without a zero byte");
+  return HURRAY_OK;
+}
+
+}  // namespace hurray::c

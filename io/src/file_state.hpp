@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checksums.hpp"
+#include "container.hpp"
+#include "hurray/buffer.hpp"
+#include "hurray/io/file.hpp"
+#include "hurray/io/verify.hpp"
+#include "index.hpp"
+#include "source.hpp"
+
+namespace hurray::io {
+
+/// The sums of an open file from the moment they are needed.
+struct LazyChecksums {
+  std::mutex mutex;
+  std::optional<ChecksumTable> table;
+};
+
+/// The part that could not be read while a file was opened, where it lies, and what was read before
+/// it.
+struct File::Step {
+  FilePart part = FilePart::header;
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::optional<Source> source = {};
+  std::optional<Ends> ends = {};
+
+  void at(FilePart next, std::uint64_t start, std::uint64_t bytes) noexcept {
+    part = next;
+    offset = start;
+    size = bytes;
+  }
+};
+
+struct File::State {
+  Source source;
+  OpenOptions options;
+  Ends ends;
+  Index index;
+  KvContents kv;
+  std::shared_ptr<Owner> mapping = {};  ///< Null in mode `memory`.
+  std::span<std::byte> mapped = {};
+  std::unique_ptr<LazyChecksums> lazy = std::make_unique<LazyChecksums>();
+
+  Error about(const hurray::Error& error, const Entry& entry, std::string detail = {}) const {
+    return source.about(error, entry.name, std::move(detail));
+  }
+
+  /// Entry `i`, or `out_of_bounds`.
+  Result<Entry> listed(std::size_t i) const;
+  /// The entry of this name, or `not_found`.
+  Result<std::size_t> named(std::string_view name) const;
+  /// Decided at the first call, by one thread.
+  Result<const ChecksumTable*> checksums() const;
+  /// Those that what is read has to be compared with; null for none. Fails where the state forbids
+  /// reading.
+  Result<const ChecksumTable*> sums() const;
+  bool verifies() const noexcept { return options.verify.value_or(options.mode == Mode::memory); }
+
+  /// `sums` where they are to be compared.
+  Result<Bytes> descriptor_bytes(std::size_t i, const ChecksumTable* sums = nullptr) const;
+  Result<void> check_descriptor_length(const Entry& entry, std::span<const std::byte> start) const;
+  Result<void> check_descriptor_limit(const Entry& entry) const;
+  Result<Descriptor> decoded(const Entry& entry, std::span<const std::byte> bytes) const;
+  /// A descriptor and where its buffers lie: rows 23 to 26 of 04-file.md section 12.
+  struct Described {
+    Descriptor descriptor;
+    Placement placement;
+  };
+  Result<Described> describe(std::size_t i) const;
+  Result<Described> describe(const Entry& entry, std::span<const std::byte> bytes) const;
+  /// Bytes of a data region, in the memory that the mode gives them.
+  struct Range {
+    std::uint64_t offset;
+    std::uint64_t size;
+  };
+  /// Of entry `i`, in rising order; `described` where it is known.
+  Result<std::vector<Buffer>> buffers(std::size_t i, std::span<const Range> ranges,
+                                      const Described* described) const;
+  Result<Buffer> buffer(const Entry& entry, Range range) const;
+  Result<Tensor> tensor(std::size_t i, Described described) const;
+
+  /// More tensors must follow `head` than do.
+  Error torn(const Entry& head, std::uint64_t owed, std::uint64_t behind) const;
+  /// One tensor of a composite.
+  struct Part {
+    std::size_t entry;
+    Described described;
+  };
+  /// The head `i` and all that it binds, in emission order: row 28.
+  Result<std::vector<Part>> composite(std::size_t i, Described head) const;
+  /// Members that the head `i` announces; none for a plain tensor or one that is not understood.
+  Result<std::optional<std::uint32_t>> member_count(std::size_t i) const;
+};
+
+}  // namespace hurray::io
