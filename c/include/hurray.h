@@ -83,7 +83,7 @@ enum {
   HURRAY_ERR_FOREIGN_HANDLE = -108, /* no handle, or one that its producer does not explain */
   HURRAY_ERR_OUT_OF_MEMORY = -109,
   HURRAY_ERR_UNSUPPORTED = -110,
-  HURRAY_ERR_INVALID_STATE = -111, /* a finished writer, a borrowed handle */
+  HURRAY_ERR_INVALID_STATE = -111, /* a finished writer, a failed reader, a handle in use */
   HURRAY_ERR_TORN_COMPOSITE = -112 /* a composite whose members are not all there */
 };
 
@@ -373,6 +373,17 @@ typedef struct HurrayExtensionType {
  * Copies. */
 HURRAY_C_API HurrayStatus hurray_descriptor_decode(const uint8_t* bytes, uintptr_t len,
                                                    HurrayDescriptor** out_handle);
+typedef struct HurrayDecodeOptions {
+  uint32_t struct_size;
+  uint32_t max_descriptor_bytes; /* 0: 16 MiB */
+  uint8_t permissive;            /* as in HurrayStreamOptions */
+  uint8_t private_values;        /* as in HurrayStreamOptions */
+  uint8_t cross_machine;         /* the bytes come from another machine */
+  uint8_t reserved;              /* 0 */
+} HurrayDecodeOptions;
+HURRAY_C_API HurrayStatus hurray_descriptor_decode_with(const uint8_t* bytes, uint64_t len,
+                                                        const HurrayDecodeOptions* options,
+                                                        HurrayDescriptor** out_handle);
 /* From its parts, judged as strictly. Private tags count as agreed. */
 HURRAY_C_API HurrayStatus hurray_descriptor_new(const HurrayDescriptorInit* init,
                                                 HurrayDescriptor** out_handle);
@@ -500,6 +511,10 @@ HURRAY_C_API HurrayStatus hurray_buffer_handoff_consumer_stream(
 
 /* ---- Streams (section 11.3, 05-stream.md) -------------------------------------------------- */
 
+/* Callbacks may use this interface, but not the handle whose call has called them: that is
+ * HURRAY_ERR_INVALID_STATE. They must not longjmp; an exception out of one ends the call as
+ * HURRAY_ERR_INTERNAL_PANIC. */
+
 /* A switch with a default of its own. */
 enum { HURRAY_AUTO = 0, HURRAY_ON = 1, HURRAY_OFF = 2 };
 
@@ -552,7 +567,9 @@ HURRAY_C_API HurrayStatus hurray_stream_open_callback(HurrayReadFn read, void* c
                                                       HurrayReader** out);
 
 /* The next tensor: its buffers, each in own memory on 64, and its context; the caller destroys
- * both. Two nulls at the clean end. A composite head has an empty list, and its members follow. */
+ * both. The memory is the host's, whatever the descriptor declares. Two nulls at the clean end;
+ * after a failure, HURRAY_ERR_INVALID_STATE. A composite head has an empty list, and its members
+ * follow. */
 HURRAY_C_API HurrayStatus hurray_reader_next(HurrayReader* reader, HurrayBufferList** out_list,
                                              HurrayTensorContext** out_ctx);
 /* Makes *reader null. Null inside: OK. */
@@ -665,7 +682,8 @@ HURRAY_C_API HurrayStatus hurray_file_open(const char* path, uint64_t path_lengt
 /* The whole file behind an open descriptor, which is duplicated. */
 HURRAY_C_API HurrayStatus hurray_file_open_fd(int fd, const HurrayFileOptions* options,
                                               HurrayFile** out);
-/* A file's bytes in memory, which must outlive the handle and, in the mapped modes, its tensors. */
+/* A file's bytes in memory, which must outlive the handle. In HURRAY_MODE_MAP tensors share them,
+ * and they must be on 64; in the other modes tensors are copies. */
 HURRAY_C_API HurrayStatus hurray_file_open_memory(const uint8_t* bytes, uint64_t len,
                                                   const HurrayFileOptions* options,
                                                   HurrayFile** out);

@@ -51,7 +51,8 @@ HurrayStatus check_alignment(const void* data, std::uint64_t byte_size, std::uin
   if (!std::has_single_bit(alignment) || alignment < least)
     return invalid(HURRAY_ERR_INVALID_LAYOUT, "alignment: expected a power of two of at least " +
                                                   std::to_string(least) + ", found " +
-                                                  std::to_string(alignment));
+                                                  std::to_string(alignment) +
+                                                  "; hurray_buffer_copy makes an aligned copy");
   if (byte_size == 0) return HURRAY_OK;
   if (!addressable(data, byte_size))
     return invalid(HURRAY_ERR_INVALID_LAYOUT,

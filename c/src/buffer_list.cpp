@@ -8,10 +8,9 @@ namespace {
 constexpr std::size_t most_buffers = 255;
 
 /// Each handle once, by the library that it is from; the first failure counts.
-HurrayStatus destroy_all(ListState& list) noexcept {
+HurrayStatus destroy_all(const ListState& list) noexcept {
   HurrayStatus result = HURRAY_OK;
-  for (HurrayBuffer*& slot : list.buffers) {
-    HurrayBuffer* handle = std::exchange(slot, nullptr);
+  for (HurrayBuffer* handle : list.buffers) {
     const HurrayStatus status = is_own(handle) ? destroy(handle) : hurray_buffer_destroy(handle);
     if (result == HURRAY_OK) result = status;
   }
@@ -28,12 +27,13 @@ HurrayStatus placement_of(const HurrayBuffer* handle, Placement& out) noexcept {
   return status;
 }
 
+HurrayStatus owned_already() noexcept {
+  return fail(HURRAY_ERR_INVALID_LAYOUT, "handle: a list owns it already, and will destroy it");
+}
+
 HurrayStatus push(HurrayBufferList* list, HurrayBuffer* handle) {
   ListState& s = state(*list);
-  const bool twice = (is_own(handle) && state(*handle).list != nullptr) ||
-                     std::ranges::find(s.buffers, handle) != s.buffers.end();
-  if (twice)
-    return fail(HURRAY_ERR_INVALID_LAYOUT, "handle: a list owns it already, and will destroy it");
+  if (std::ranges::find(s.buffers, handle) != s.buffers.end()) return owned_already();
   if (s.buffers.size() == most_buffers)
     return fail(HURRAY_ERR_INVALID_LAYOUT, "list: a tensor has at most 255 buffers");
   if (!s.buffers.empty()) {
@@ -66,6 +66,7 @@ HurrayStatus hurray_buffer_list_push(HurrayBufferList* list, HurrayBuffer* handl
   HurrayStatus status = recognize(list, HURRAY_KIND_BUFFER_LIST, "list");
   if (status == HURRAY_OK) status = recognize(handle, HURRAY_KIND_BUFFER, "handle");
   if (status != HURRAY_OK) return status;
+  if (is_own(handle) && state(*handle).list != nullptr) return owned_already();
   return dispatch(
       list, [&] { return contained(Codes::published, [&] { return push(list, handle); }); },
       &HurrayHandleFunctions::list_push, list, handle);
@@ -112,10 +113,10 @@ HurrayStatus hurray_buffer_list_destroy(HurrayBufferList** list) {
   return dispatch(
       *list,
       [&] {
-        HurrayBufferList* dying = std::exchange(*list, nullptr);
-        const HurrayStatus result = destroy_all(state(*dying));
-        end(dying);
-        return result;
+        // Dead before the first callback: whoever comes back with it is told so.
+        const ListState owned = std::exchange(state(**list), {});
+        end(std::exchange(*list, nullptr));
+        return destroy_all(owned);
       },
       &HurrayHandleFunctions::list_destroy, list);
 }

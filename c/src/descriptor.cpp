@@ -40,21 +40,28 @@ HurrayStatus dynamic_shape() noexcept {
   return fail(HURRAY_ERR_UNSUPPORTED, "the shape has dynamic dimensions: it cannot be counted");
 }
 
-/// Where the layout's fields lie in the encoding.
+/// Where a part lies in the encoding.
 struct Part {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
 };
-Part layout_fields(const DescriptorState& s) {
-  Part part{.offset = 28 + 8 * std::uint64_t{s.value.shape.rank()}};
-  const auto described = describe(std::as_bytes(std::span(s.bytes)),
-                                  [&](const FieldRow& row) {
-                                    if (row.name == "buffer_count")
-                                      part.size = row.offset - part.offset;
-                                  },
-                                  {.permissive = true, .agreed = {.all = true}});
-  if (!described) return {};
+/// The layout's fields.
+hurray::Result<Part> layout_fields(const Shape& shape, std::span<const std::byte> bytes) {
+  constexpr std::uint64_t before_shape = 20, byte_offset = 8;
+  Part part{.offset = before_shape + 8 * std::uint64_t{shape.rank()} + byte_offset};
+  const auto described =
+      describe(bytes,
+               [&](const FieldRow& row) {
+                 if (row.name == "buffer_count") part.size = row.offset - part.offset;
+               },
+               {.max_descriptor_bytes = std::numeric_limits<std::uint32_t>::max(),
+                .permissive = true,
+                .agreed = {.all = true}});
+  if (!described) return described.error();
   return part;
+}
+hurray::Result<Part> layout_fields(const DescriptorState& s) {
+  return layout_fields(s.value.shape, std::as_bytes(std::span(s.bytes)));
 }
 
 /// Wire bytes of a descriptor, put together from its parts.
@@ -79,6 +86,34 @@ class Assembly {
   static constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::byte> bytes_;
 };
+
+/// Bytes of the fields of a layout whose rank settles them (01-descriptor.md section 3.4).
+constexpr std::uint64_t not_fixed = std::numeric_limits<std::uint64_t>::max();
+std::uint64_t fixed_layout_bytes(const HurrayDescriptorInit& init) noexcept {
+  const std::uint64_t rank = init.rank;
+  switch (init.layout_tag) {
+    case HURRAY_LAYOUT_ROW_MAJOR:
+    case HURRAY_LAYOUT_COL_MAJOR:
+      return 0;
+    case HURRAY_LAYOUT_STRIDED:
+      return 8 * rank;
+    case HURRAY_LAYOUT_MORTON:
+      return 4 * rank;
+    case HURRAY_LAYOUT_COO:
+    case HURRAY_LAYOUT_CSR:
+    case HURRAY_LAYOUT_CSC:
+      return 16;
+    case HURRAY_LAYOUT_CSF:
+      return 16 + 4 * rank;
+    case HURRAY_LAYOUT_BLOCK_PAGED:
+      return 32;
+    case HURRAY_LAYOUT_COMPOSITE:
+    case HURRAY_LAYOUT_HILBERT:
+      return 8;
+    default:
+      return not_fixed;
+  }
+}
 
 /// An optional section of `HurrayDescriptorInit`.
 struct Section {
@@ -107,6 +142,8 @@ HurrayStatus assemble(const HurrayDescriptorInit& init, std::vector<std::byte>& 
   const auto invalid = [](const std::string& message) {
     return fail(HURRAY_ERR_INVALID_LAYOUT, message);
   };
+  if (init.reserved[0] != 0 || init.reserved[1] != 0)
+    return fail(HURRAY_ERR_INVALID_ARGUMENT, "reserved: expected 0");
   if (init.rank > max_rank)
     return invalid("rank: expected at most 64, found " + std::to_string(init.rank));
   if (init.buffer_count > 255)
@@ -165,6 +202,19 @@ HurrayStatus assemble(const HurrayDescriptorInit& init, std::vector<std::byte>& 
   return HURRAY_OK;
 }
 
+HurrayStatus decode_handle(Codes codes, const std::uint8_t* bytes, std::size_t len,
+                           const DecodeOptions& options, HurrayDescriptor** out) noexcept {
+  return contained(codes, [&] {
+    const std::span given(reinterpret_cast<const std::byte*>(bytes), len);
+    auto value = decode(given, options);
+    if (!value) return fail(codes, value.error());
+    const auto length = descriptor_length(given, options);
+    if (!length) return fail(codes, length.error());
+    *out = to_handle(*std::move(value), given.first(*length)).release();
+    return HurrayStatus{HURRAY_OK};
+  });
+}
+
 }  // namespace
 
 namespace hurray::c {
@@ -183,15 +233,25 @@ HurrayStatus hurray_descriptor_decode(const uint8_t* bytes, uintptr_t len,
                                       HurrayDescriptor** out_handle) {
   if (bytes == nullptr) return null_pointer("bytes");
   if (out_handle == nullptr) return null_pointer("out_handle");
-  return contained(Codes::published, [&] {
-    const std::span given(reinterpret_cast<const std::byte*>(bytes), len);
-    auto value = decode(given);
-    if (!value) return fail(Codes::published, value.error());
-    const auto length = descriptor_length(given);
-    if (!length) return fail(Codes::published, length.error());
-    *out_handle = to_handle(*std::move(value), given.first(*length)).release();
-    return HurrayStatus{HURRAY_OK};
-  });
+  return decode_handle(Codes::published, bytes, len, {}, out_handle);
+}
+
+HurrayStatus hurray_descriptor_decode_with(const uint8_t* bytes, uint64_t len,
+                                           const HurrayDecodeOptions* options,
+                                           HurrayDescriptor** out_handle) {
+  if (bytes == nullptr) return null_pointer("bytes");
+  if (out_handle == nullptr) return null_pointer("out_handle");
+  HurrayDecodeOptions o;
+  const HurrayStatus status = read_options(options, o);
+  if (status != HURRAY_OK) return status;
+  const auto size = to_size(len);
+  if (!size) return fail(HURRAY_ERR_INVALID_ARGUMENT, "len: more than this machine can address");
+  DecodeOptions decoding;
+  if (o.max_descriptor_bytes != 0) decoding.max_descriptor_bytes = o.max_descriptor_bytes;
+  decoding.permissive = o.permissive != 0;
+  decoding.agreed.all = o.private_values != 0;
+  decoding.cross_machine = o.cross_machine != 0;
+  return decode_handle(Codes::added, bytes, *size, decoding, out_handle);
 }
 
 HurrayStatus hurray_descriptor_new(const HurrayDescriptorInit* init,
@@ -205,8 +265,20 @@ HurrayStatus hurray_descriptor_new(const HurrayDescriptorInit* init,
     std::vector<std::byte> bytes;
     status = assemble(known, bytes);
     if (status != HURRAY_OK) return status;
+    if (const std::uint64_t expected = fixed_layout_bytes(known);
+        expected != known.layout_fields_length && expected != not_fixed)
+      return fail(HURRAY_ERR_INVALID_LAYOUT, "layout_fields_length: expected " +
+                                                 std::to_string(expected) + ", found " +
+                                                 std::to_string(known.layout_fields_length));
     auto value = decode(bytes, {.agreed = {.all = true}});
     if (!value) return fail(Codes::added, value.error());
+    const auto part = layout_fields(value->shape, bytes);
+    if (!part) return fail(Codes::added, part.error());
+    if (part->size != known.layout_fields_length || value->buffers.size() != known.buffer_count)
+      return fail(HURRAY_ERR_INVALID_LAYOUT,
+                  "layout_fields_length: the fields in these bytes take " +
+                      std::to_string(part->size) + ", not " +
+                      std::to_string(known.layout_fields_length));
     *out_handle = to_handle(*std::move(value), bytes).release();
     return HurrayStatus{HURRAY_OK};
   });
@@ -317,10 +389,11 @@ HurrayStatus hurray_descriptor_layout_bytes(const HurrayDescriptor* handle, cons
   return with(
       handle,
       [&](const DescriptorState& s) {
-        const Part part = layout_fields(s);
-        *out = part.size != 0 ? s.bytes.data() + part.offset : nullptr;
-        *len = part.size;
-        return HURRAY_OK;
+        const auto part = layout_fields(s);
+        if (!part) return fail(Codes::added, part.error());
+        *out = part->size != 0 ? s.bytes.data() + part->offset : nullptr;
+        *len = part->size;
+        return HurrayStatus{HURRAY_OK};
       },
       Codes::added);
 }
@@ -335,9 +408,10 @@ HurrayStatus hurray_descriptor_quantization_bytes(const HurrayDescriptor* handle
       [&](const DescriptorState& s) -> HurrayStatus {
         if (s.value.quantization() == nullptr) return absent("the tensor is not quantized");
         constexpr std::uint64_t handle_bytes = 16;
-        const Part layout = layout_fields(s);
+        const auto layout = layout_fields(s);
+        if (!layout) return fail(Codes::added, layout.error());
         const std::uint64_t at_length =
-            layout.offset + layout.size + 1 + handle_bytes * s.value.buffers.size();
+            layout->offset + layout->size + 1 + handle_bytes * s.value.buffers.size();
         const std::uint8_t* length = s.bytes.data() + at_length;
         *out = length + sizeof(std::uint32_t);
         *len = detail::load<std::uint32_t>(reinterpret_cast<const std::byte*>(length));

@@ -66,6 +66,10 @@ HurrayStatus open_file(const HurrayFileOptions* given, HurrayFile** out, Open&& 
     const HurrayStatus status = convert(given, *callbacks, options);
     if (status != HURRAY_OK) return status;
     auto opened = open(options);
+    if (!opened && opened.error().code == Errc::unsupported && opened.error().field == "alignment")
+      return fail(HURRAY_ERR_UNSUPPORTED,
+                  "bytes: tensors are to share this memory, which measures " +
+                      std::to_string(opened.error().found) + ", not 64; HURRAY_MODE_MEMORY copies");
     if (!opened) return callbacks->ended(fail(Codes::added, opened.error()));
     *out =
         make<HurrayFile>(std::move(callbacks), std::move(options.interrupted), *std::move(opened));
@@ -266,6 +270,8 @@ HurrayStatus hurray_file_verify(const HurrayFile* file, HurrayFindingFn report, 
   if (status != HURRAY_OK) return status;
   return contained(Codes::added, [&]() -> HurrayStatus {
     const FileState& s = state(*file);
+    const Callbacks::Turn turn(*s.callbacks);
+    if (!turn) return in_use();
     std::optional<io::Error> first;
     const auto verified =
         io::verify(s.file,

@@ -13,6 +13,8 @@ struct FileWriterState {
   std::unique_ptr<Callbacks> callbacks;
   io::FileWriter writer;
   io::KeyValues kv;
+  bool takes_kv = true;
+  bool finished = false;
 };
 
 }  // namespace hurray::c
@@ -55,8 +57,9 @@ HurrayStatus hurray_file_create(const char* path, uint64_t path_length,
     status = convert(options, *callbacks, converted);
     if (status != HURRAY_OK) return status;
     auto writer = io::FileWriter::create(std::move(name), converted);
-    if (!writer) return callbacks->ended(fail(Codes::added, writer.error()));
-    *out = make<HurrayFileWriter>(FileWriterState{std::move(callbacks), *std::move(writer), {}});
+    if (!writer) return callbacks->ended(refuse(writer.error()));
+    *out = make<HurrayFileWriter>(
+        FileWriterState{std::move(callbacks), *std::move(writer), {}, converted.key_values});
     return HurrayStatus{HURRAY_OK};
   });
 }
@@ -78,8 +81,10 @@ HurrayStatus hurray_file_writer_write(HurrayFileWriter* writer, const char* name
     const auto sources = io::sources_of(*tensor);
     if (!sources) return fail(Codes::added, sources.error());
     FileWriterState& s = state(*writer);
+    const Callbacks::Turn turn(*s.callbacks);
+    if (!turn) return in_use();
     const auto written = s.writer.write({name, *length}, tensor->wire_descriptor(), *sources);
-    if (!written) return s.callbacks->ended(fail(Codes::added, written.error()));
+    if (!written) return s.callbacks->ended(refuse(written.error()));
     return HurrayStatus{HURRAY_OK};
   });
 }
@@ -90,11 +95,16 @@ HurrayStatus hurray_file_writer_put_kv(HurrayFileWriter* writer, const HurrayKvE
   const HurrayStatus status = own(writer, "writer");
   if (status != HURRAY_OK) return status;
   return contained(Codes::added, [&] {
+    FileWriterState& s = state(*writer);
+    if (s.callbacks->busy()) return in_use();
+    if (s.finished) return fail(HURRAY_ERR_INVALID_STATE, "the file is finished");
+    if (!s.takes_kv)
+      return fail(HURRAY_ERR_INVALID_ARGUMENT, "the writer was made with no_key_values");
     io::KeyValues one(1);
     const HurrayStatus copied = copy(*entry, one.front());
     if (copied != HURRAY_OK) return copied;
-    if (const auto valid = io::encode_kv(one); !valid) return fail(Codes::added, valid.error());
-    io::KeyValues& kv = state(*writer).kv;
+    if (const auto valid = io::encode_kv(one); !valid) return refuse(valid.error());
+    io::KeyValues& kv = s.kv;
     if (io::find(kv, one.front().first) != nullptr)
       return fail(HURRAY_ERR_DUPLICATE,
                   "entry->key: " + io::printable(one.front().first) + " is there already");
@@ -108,10 +118,13 @@ HurrayStatus hurray_file_writer_finish(HurrayFileWriter* writer) {
   if (status != HURRAY_OK) return status;
   return contained(Codes::added, [&] {
     FileWriterState& s = state(*writer);
+    const Callbacks::Turn turn(*s.callbacks);
+    if (!turn) return in_use();
     const auto finished = s.writer.finish(s.kv);
+    s.finished = s.finished || finished.has_value();
     if (finished) return HurrayStatus{HURRAY_OK};
     const bool torn = finished.error().field == "layout.member_count";
-    const HurrayStatus failed = fail(Codes::added, finished.error());
+    const HurrayStatus failed = refuse(finished.error());
     return s.callbacks->ended(torn ? HURRAY_ERR_TORN_COMPOSITE : failed);
   });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hurray/io/key_values.hpp"
 #include "status.hpp"
 
 #ifndef HURRAY_C_VERSION
@@ -80,26 +81,25 @@ HurrayStatus recognize(const void* handle, std::uint32_t kind, std::string_view 
                                              .text());
 }
 
-HurrayStatus not_served(const void* handle) noexcept {
-  const auto* theirs = static_cast<const HurrayHandlePrefix*>(handle)->fn;
+HurrayStatus not_served(const HurrayHandleFunctions* theirs) noexcept {
   Words words;
   words << "a handle of ";
-  if (theirs != nullptr &&
-      theirs->table_size >= offsetof(HurrayHandleFunctions, producer) + sizeof(theirs->producer) &&
-      theirs->producer != nullptr)
-    words << theirs->producer;
+  if (theirs != nullptr && reaches(*theirs, &HurrayHandleFunctions::producer))
+    words << (io::is_utf8(theirs->producer) ? theirs->producer : "an unreadable name");
   else
     words << "an unnamed library";
   words << ", which offers no function for this; hand the tensor over as a file or stream instead";
   return fail(HURRAY_ERR_FOREIGN_HANDLE, words.text());
 }
 
-HurrayStatus relayed(const void* handle, HurrayStatus status) noexcept {
-  const HurrayHandleFunctions& theirs = *static_cast<const HurrayHandlePrefix*>(handle)->fn;
+HurrayStatus relayed(const HurrayHandleFunctions& theirs, HurrayStatus status) noexcept {
   const char* text = nullptr;
-  if (theirs.table_size >= sizeof(HurrayHandleFunctions) && theirs.last_error != nullptr)
+  if (reaches(theirs, &HurrayHandleFunctions::last_error))
     call_back([&] { text = theirs.last_error(); });
-  return fail(status, text != nullptr ? text : "another library refused, without words");
+  if (text == nullptr) return fail(status, "another library refused, without words");
+  if (!io::is_utf8(text))
+    return fail(status, "another library refused, in words that are no UTF-8");
+  return fail(status, text);
 }
 
 }  // namespace hurray::c

@@ -111,11 +111,19 @@ inline bool is_own(const void* handle) noexcept {
   return static_cast<const HurrayHandlePrefix*>(handle)->fn == &functions;
 }
 
-/// Why another library's handle cannot be served.
-HurrayStatus not_served(const void* handle) noexcept;
+/// Why a handle of the library with this table (or null) cannot be served.
+HurrayStatus not_served(const HurrayHandleFunctions* theirs) noexcept;
 
-/// Takes the words of the library that `handle` is from over.
-HurrayStatus relayed(const void* handle, HurrayStatus status) noexcept;
+/// Takes the words of the library with this table over. The handle may be gone.
+HurrayStatus relayed(const HurrayHandleFunctions& theirs, HurrayStatus status) noexcept;
+
+/// Whether a table has this entry.
+template <class Entry>
+bool reaches(const HurrayHandleFunctions& theirs, Entry HurrayHandleFunctions::* entry) noexcept {
+  const auto* begin = reinterpret_cast<const std::byte*>(&theirs);
+  const auto* end = reinterpret_cast<const std::byte*>(&(theirs.*entry)) + sizeof(Entry);
+  return theirs.table_size >= static_cast<std::size_t>(end - begin) && theirs.*entry != nullptr;
+}
 
 /// Precondition: recognized. `own()` for a handle of this library, else its producer's `entry`.
 /// `T` is the handle's type, to which a `T*` or `T**` among the arguments leads.
@@ -125,17 +133,13 @@ HurrayStatus dispatch(const T* handle, Own&& own,
                       std::type_identity_t<Parameters>... arguments) noexcept {
   if (is_own(handle)) return std::forward<Own>(own)();
   const auto& prefix = *reinterpret_cast<const HurrayHandlePrefix*>(handle);
-  if (prefix.abi_version < HURRAY_C_ABI_VERSION || prefix.fn == nullptr) return not_served(handle);
-  const HurrayHandleFunctions& theirs = *prefix.fn;
-  const auto* table = reinterpret_cast<const std::byte*>(&theirs);
-  const auto* end_of_entry = reinterpret_cast<const std::byte*>(&(theirs.*entry)) + sizeof(void*);
-  if (theirs.table_size < static_cast<std::size_t>(end_of_entry - table) ||
-      theirs.*entry == nullptr)
-    return not_served(handle);
+  const HurrayHandleFunctions* theirs = prefix.fn;
+  if (prefix.abi_version < HURRAY_C_ABI_VERSION || theirs == nullptr || !reaches(*theirs, entry))
+    return not_served(theirs);
   HurrayStatus status = HURRAY_OK;
-  if (!call_back([&] { status = (theirs.*entry)(arguments...); }))
+  if (!call_back([&] { status = (theirs->*entry)(arguments...); }))
     return fail(HURRAY_ERR_INTERNAL_PANIC, "an exception came out of another library");
-  return status == HURRAY_OK ? status : relayed(handle, status);
+  return status == HURRAY_OK ? status : relayed(*theirs, status);
 }
 
 /// For kinds that have no entries: recognized and of this library.
@@ -143,21 +147,8 @@ template <class T>
 HurrayStatus own(const T* handle, std::string_view argument) noexcept {
   const HurrayStatus status = recognize(handle, T::kind, argument);
   if (status != HURRAY_OK) return status;
-  return is_own(handle) ? HURRAY_OK : not_served(handle);
-}
-
-/// Ends the handle of a kind without entries, and makes the caller's variable null.
-template <class T>
-HurrayStatus destroy_handle(T** handle, std::string_view argument,
-                            std::string_view inside) noexcept {
-  if (handle == nullptr) return null_pointer(argument);
-  if (*handle == nullptr) return HURRAY_OK;
-  const HurrayStatus status = own(*handle, inside);
-  if (status != HURRAY_OK) return status;
-  return contained(Codes::added, [&] {
-    end(std::exchange(*handle, nullptr));
-    return HurrayStatus{HURRAY_OK};
-  });
+  return is_own(handle) ? HURRAY_OK
+                        : not_served(reinterpret_cast<const HurrayHandlePrefix*>(handle)->fn);
 }
 
 /// "Capacity in, length out": tells `size`, and whether `size` elements fit.

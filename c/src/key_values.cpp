@@ -122,6 +122,10 @@ KvViews::KvViews(const io::KeyValues& kv) {
 
 HurrayStatus copy(const HurrayKvEntry& entry, io::KeyValues::value_type& out) {
   if (entry.key == nullptr) return null_pointer("entry->key");
+  for (const std::uint8_t byte : entry.reserved)
+    if (byte != 0) return invalid("entry->reserved: expected 0");
+  if (entry.type != HURRAY_KV_ARRAY && entry.element_type != 0)
+    return invalid("entry->element_type: expected 0 where the type is no array");
   if (entry.data == nullptr && (entry.count != 0)) return null_pointer("entry->data");
   const auto count = to_size(entry.count);
   if (!count || !to_size(entry.key_length)) return invalid("entry: too large for this machine");

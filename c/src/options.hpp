@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -48,8 +49,8 @@ class Callbacks {
   template <class T, class Function>
   T call(T otherwise, Function&& function) noexcept {
     T result = otherwise;
-    if (!call_back([&] { result = function(); })) threw_ = true;
-    return threw_ ? otherwise : result;
+    if (!call_back([&] { result = function(); })) threw() = true;
+    return threw() ? otherwise : result;
   }
 
   std::function<bool()> interrupted(HurrayInterruptedFn ask, void* context) {
@@ -59,12 +60,51 @@ class Callbacks {
 
   /// The end of a call during which callbacks may have run.
   HurrayStatus ended(HurrayStatus status) noexcept {
-    return std::exchange(threw_, false) ? callback_threw() : status;
+    return std::exchange(threw(), false) ? callback_threw() : status;
   }
 
+  /// One call that may call back at a time; false for the second.
+  class Turn {
+   public:
+    explicit Turn(Callbacks& callbacks) noexcept
+        : callbacks_(callbacks), first_(!callbacks.busy_.exchange(true)) {}
+    ~Turn() {
+      if (first_) callbacks_.busy_ = false;
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    explicit operator bool() const noexcept { return first_; }
+
+   private:
+    Callbacks& callbacks_;
+    bool first_;
+  };
+  bool busy() const noexcept { return busy_; }
+
  private:
-  bool threw_ = false;
+  std::atomic<bool> busy_ = false;
 };
+
+inline HurrayStatus in_use() noexcept {
+  return fail(
+      HURRAY_ERR_INVALID_STATE,
+      "the handle is in use by a call that has called back; return from the callback first");
+}
+
+/// Ends the handle of a kind without entries, and makes the caller's variable null.
+template <class T>
+HurrayStatus destroy_handle(T** handle, std::string_view argument,
+                            std::string_view inside) noexcept {
+  if (handle == nullptr) return null_pointer(argument);
+  if (*handle == nullptr) return HURRAY_OK;
+  const HurrayStatus status = own(*handle, inside);
+  if (status != HURRAY_OK) return status;
+  if (state(**handle).callbacks->busy()) return in_use();
+  return contained(Codes::added, [&] {
+    end(std::exchange(*handle, nullptr));
+    return HurrayStatus{HURRAY_OK};
+  });
+}
 
 /// `path` without its length, which must not hide a zero.
 inline HurrayStatus read_path(const char* path, std::uint64_t length, std::string& out) {
@@ -73,7 +113,8 @@ inline HurrayStatus read_path(const char* path, std::uint64_t length, std::strin
     return fail(HURRAY_ERR_INVALID_ARGUMENT,
                 "path_length: expected at most 1048576 bytes, found " + std::to_string(length));
   out.assign(path, *size);
-  if (out.empty() || out.find('\0') != std::string::npos)
+  if (out.empty()) return fail(HURRAY_ERR_INVALID_ARGUMENT, "path_length: the path is empty");
+  if (out.find('\0') != std::string::npos)
     return fail(HURRAY_ERR_INVALID_ARGUMENT, "path: expected a name without a zero byte");
   return HURRAY_OK;
 }

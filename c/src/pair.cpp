@@ -60,6 +60,11 @@ std::optional<Tensor> from_pair(const HurrayBufferList* list, const HurrayTensor
   if (!passes(hurray_tensor_context_descriptor(context, &bytes, &length), status) ||
       !passes(hurray_buffer_list_len(list, &count), status))
     return std::nullopt;
+  if ((bytes == nullptr && length != 0) || !to_size(length)) {
+    status = fail(HURRAY_ERR_INVALID_LAYOUT,
+                  "ctx: " + std::to_string(length) + " bytes of a descriptor at no address");
+    return std::nullopt;
+  }
   auto descriptor =
       decode({reinterpret_cast<const std::byte*>(bytes), static_cast<std::size_t>(length)},
              {.agreed = {.all = true}});
@@ -107,8 +112,11 @@ std::optional<Tensor> from_pair(const HurrayBufferList* list, const HurrayTensor
                     "buffers[" + std::to_string(i) + "]: this machine cannot address it");
       return std::nullopt;
     }
-    host =
-        host && (declared.device == Device::cpu || (is_own(handle) && state(*handle).host_memory));
+    // Host memory that a device reaches too is the host's all the same.
+    const bool reached = declared.memory_class == MemoryClass::host_pinned ||
+                         declared.memory_class == MemoryClass::unified;
+    host = host && (declared.device == Device::cpu || reached ||
+                    (is_own(handle) && state(*handle).host_memory));
     buffers.push_back(Buffer::borrow(static_cast<std::byte*>(data), declared.byte_size,
                                      std::shared_ptr<Owner>(), true));
   }

@@ -45,6 +45,16 @@ HurrayStatus fail(Codes codes, const io::Error& error) {
   return fail(narrowed(codes, hurray::status(error)), io::to_string(error));
 }
 
+HurrayStatus refuse(const io::Error& error) {
+  const HurrayStatus status = fail(Codes::added, error);
+  return status == HURRAY_ERR_INVALID_FILE ? HURRAY_ERR_INVALID_ARGUMENT : status;
+}
+
+bool& threw() noexcept {
+  thread_local bool flag = false;
+  return flag;
+}
+
 HurrayStatus callback_threw() noexcept {
   return fail(HURRAY_ERR_INTERNAL_PANIC, "an exception came out of a callback");
 }

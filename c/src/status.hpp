@@ -24,6 +24,9 @@ enum class Codes : std::uint8_t { published, added };
 HurrayStatus fail(Codes codes, const hurray::Error& error);
 HurrayStatus fail(Codes codes, const io::Error& error);
 
+/// The same for what a writer refuses: a broken rule of a container is the caller's argument.
+HurrayStatus refuse(const io::Error& error);
+
 /// The end of every exported function that could throw: nothing leaves `body`.
 template <class Body>
 HurrayStatus contained(Codes codes, Body&& body) noexcept {
@@ -49,5 +52,8 @@ bool call_back(Function function, Arguments... arguments) noexcept {
 }
 
 HurrayStatus callback_threw() noexcept;
+
+/// Whether an exception came out of a callback during this thread's current call.
+bool& threw() noexcept;
 
 }  // namespace hurray::c

@@ -12,6 +12,7 @@ namespace hurray::c {
 struct ReaderState {
   std::unique_ptr<Callbacks> callbacks;
   io::StreamReader reader;
+  bool failed = false;
 };
 struct WriterState {
   std::unique_ptr<Callbacks> callbacks;
@@ -157,6 +158,11 @@ HurrayStatus hurray_reader_next(HurrayReader* reader, HurrayBufferList** out_lis
   if (status != HURRAY_OK) return status;
   return contained(Codes::added, [&] {
     ReaderState& s = state(*reader);
+    const Callbacks::Turn turn(*s.callbacks);
+    if (!turn) return in_use();
+    if (s.failed)
+      return fail(HURRAY_ERR_INVALID_STATE, "an earlier read failed: the stream has not ended");
+    s.failed = true;  // until it has not
     auto next = s.reader.next();
     if (!next) {
       const bool torn =
@@ -165,12 +171,14 @@ HurrayStatus hurray_reader_next(HurrayReader* reader, HurrayBufferList** out_lis
       return s.callbacks->ended(torn ? HURRAY_ERR_TORN_COMPOSITE : failed);
     }
     if (!*next) {
+      s.failed = false;
       *out_list = nullptr;
       *out_ctx = nullptr;
       return HurrayStatus{HURRAY_OK};
     }
     auto pair = to_pair(**next);
     if (!pair) return fail(Codes::added, pair.error());
+    s.failed = false;
     *out_list = pair->list.release();
     *out_ctx = pair->context.release();
     return HurrayStatus{HURRAY_OK};
@@ -237,10 +245,12 @@ HurrayStatus hurray_writer_write(HurrayWriter* writer, const HurrayBufferList* l
     const auto tensor = from_pair(list, ctx, status);
     if (!tensor) return status;
     WriterState& s = state(*writer);
+    const Callbacks::Turn turn(*s.callbacks);
+    if (!turn) return in_use();
     const auto sources = io::sources_of(*tensor);
     if (!sources) return fail(Codes::added, sources.error());
     const auto written = s.writer.write(tensor->wire_descriptor(), *sources);
-    if (!written) return s.callbacks->ended(fail(Codes::added, written.error()));
+    if (!written) return s.callbacks->ended(refuse(written.error()));
     return HurrayStatus{HURRAY_OK};
   });
 }
@@ -250,6 +260,8 @@ HurrayStatus hurray_writer_finish(HurrayWriter* writer) {
   if (status != HURRAY_OK) return status;
   return contained(Codes::added, [&] {
     WriterState& s = state(*writer);
+    const Callbacks::Turn turn(*s.callbacks);
+    if (!turn) return in_use();
     const auto finished = s.writer.finish();
     if (finished) return HurrayStatus{HURRAY_OK};
     const bool torn = finished.error().field == "layout.member_count";

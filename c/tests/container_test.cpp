@@ -287,6 +287,7 @@ TEST(Streams, CallbacksThatFailOrThrowEndTheCall) {
   open([](void*, std::uint8_t*, std::uint64_t) -> std::int64_t { return -5; });
   EXPECT_EQ(hurray_reader_next(reader, &list, &ctx), HURRAY_ERR_IO);
   EXPECT_NE(std::strstr(hurray_last_error(), "it returned -5"), nullptr) << hurray_last_error();
+  EXPECT_EQ(hurray_reader_next(reader, &list, &ctx), HURRAY_ERR_INVALID_STATE);  // not the end
   EXPECT_EQ(hurray_reader_destroy(&reader), HURRAY_OK);
   open([](void*, std::uint8_t*, std::uint64_t capacity) -> std::int64_t {
     return static_cast<std::int64_t>(capacity) + 1;
@@ -502,7 +503,7 @@ std::string write_file(const Folder& folder, const HurrayFileWriteOptions* optio
   EXPECT_EQ(hurray_file_writer_write(writer, "a", 1, a.list, a.ctx), HURRAY_OK)
       << hurray_last_error();
   EXPECT_EQ(hurray_file_writer_write(writer, "a", 1, b.list, b.ctx), HURRAY_ERR_DUPLICATE);
-  EXPECT_LT(hurray_file_writer_write(writer, "", 0, b.list, b.ctx), 0);
+  EXPECT_EQ(hurray_file_writer_write(writer, "", 0, b.list, b.ctx), HURRAY_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(hurray_file_writer_write(writer, "b", 1, b.list, b.ctx), HURRAY_OK)
       << hurray_last_error();
 
@@ -531,16 +532,18 @@ std::string write_file(const Folder& folder, const HurrayFileWriteOptions* optio
   put(writer, {"z", HURRAY_KV_INT64, 0, nullptr, 1}, HURRAY_ERR_NULL_POINTER);
   put(writer, {"z", HURRAY_KV_BOOL, 0, &two, 1}, bad);
   put(writer, {"z", 0, 0, &i64, 1}, bad);
+  put(writer, {"z", HURRAY_KV_INT64, HURRAY_KV_INT64, &i64, 1}, bad);
   put(writer, {"z", 8, 0, &i64, 1}, bad);
   put(writer, {"z", HURRAY_KV_ARRAY, HURRAY_KV_ARRAY, &i64, 1}, bad);
-  put(writer, {"", HURRAY_KV_INT64, 0, &i64, 1}, HURRAY_ERR_INVALID_FILE);
-  put(writer, {"\xFF", HURRAY_KV_INT64, 0, &i64, 1}, HURRAY_ERR_INVALID_FILE);
-  put(writer, {"z", HURRAY_KV_STRING, 0, "\xFF", 1}, HURRAY_ERR_INVALID_FILE);
+  put(writer, {"", HURRAY_KV_INT64, 0, &i64, 1}, bad);
+  put(writer, {"\xFF", HURRAY_KV_INT64, 0, &i64, 1}, bad);
+  put(writer, {"z", HURRAY_KV_STRING, 0, "\xFF", 1}, bad);
 
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_EQ(hurray_file_writer_finish(writer), HURRAY_OK) << hurray_last_error();
   EXPECT_TRUE(std::filesystem::exists(path));
-  EXPECT_LT(hurray_file_writer_write(writer, "c", 1, b.list, b.ctx), 0);
+  EXPECT_EQ(hurray_file_writer_write(writer, "c", 1, b.list, b.ctx), HURRAY_ERR_INVALID_STATE);
+  put(writer, {"late", HURRAY_KV_INT64, 0, &i64, 1}, HURRAY_ERR_INVALID_STATE);
   EXPECT_EQ(hurray_file_writer_destroy(&writer), HURRAY_OK);
   EXPECT_EQ(writer, nullptr);
   return path;
@@ -733,7 +736,8 @@ TEST(Files, TwoSavesAreTheSameBytesAndOptionsAreFollowed) {
 
   HurrayFileWriter* writer = nullptr;
   options.alignment = 100;
-  EXPECT_LT(hurray_file_create(path.data(), path.size(), &options, &writer), 0);
+  EXPECT_EQ(hurray_file_create(path.data(), path.size(), &options, &writer),
+            HURRAY_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(writer, nullptr);
 }
 
@@ -905,4 +909,102 @@ TEST(Checksum, IsThatOfTheFormat) {
   EXPECT_EQ(hurray_crc32c(nullptr, 0, &sum), HURRAY_OK);
   EXPECT_EQ(sum, 0xE3069283u);
   EXPECT_EQ(hurray_crc32c(nullptr, 1, &sum), HURRAY_ERR_NULL_POINTER);
+}
+
+TEST(Files, KeyValuesThatAreSwitchedOffAreRefused) {
+  const Folder folder;
+  const std::string path = folder / "t.hrry";
+  HurrayFileWriteOptions options = {};
+  options.struct_size = sizeof options;
+  options.no_key_values = 1;
+  HurrayFileWriter* writer = nullptr;
+  ASSERT_EQ(hurray_file_create(path.data(), path.size(), &options, &writer), HURRAY_OK);
+  const std::int64_t one = 1;
+  put(writer, {"i", HURRAY_KV_INT64, 0, &one, 1}, HURRAY_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(hurray_file_writer_finish(writer), HURRAY_OK) << hurray_last_error();
+  EXPECT_EQ(hurray_file_writer_destroy(&writer), HURRAY_OK);
+}
+
+TEST(Files, UnalignedImagesAreCopiedOnRequest) {
+  const Folder folder;
+  const auto image = read_all(write_file(folder));
+  std::vector<std::uint8_t> shifted(image.size() + 128);
+  const auto address = reinterpret_cast<std::uintptr_t>(shifted.data());
+  std::uint8_t* odd = shifted.data() + (64 - address % 64) + 1;
+  std::ranges::copy(image, odd);
+  HurrayFile* file = nullptr;
+  EXPECT_EQ(hurray_file_open_memory(odd, image.size(), nullptr, &file), HURRAY_ERR_UNSUPPORTED);
+  EXPECT_NE(std::strstr(hurray_last_error(), "HURRAY_MODE_MEMORY"), nullptr);
+  HurrayFileOptions options = {};
+  options.struct_size = sizeof options;
+  options.mode = HURRAY_MODE_MEMORY;
+  ASSERT_EQ(hurray_file_open_memory(odd, image.size(), &options, &file), HURRAY_OK);
+  expect_file(file);
+  EXPECT_EQ(hurray_file_destroy(&file), HURRAY_OK);
+}
+
+TEST(Callbacks, CannotUseTheHandleThatCalls) {
+  struct Inside {
+    HurrayReader* reader = nullptr;
+    HurrayWriter* writer = nullptr;
+    HurrayFile* file = nullptr;
+    HurrayStatus next = 0, destroy = 0;
+  } inside;
+  HurrayBufferList* list = nullptr;
+  HurrayTensorContext* ctx = nullptr;
+  ASSERT_EQ(hurray_stream_open_callback(
+                [](void* context, std::uint8_t*, std::uint64_t) -> std::int64_t {
+                  auto& in = *static_cast<Inside*>(context);
+                  HurrayBufferList* one = nullptr;
+                  HurrayTensorContext* two = nullptr;
+                  in.next = hurray_reader_next(in.reader, &one, &two);
+                  in.destroy = hurray_reader_destroy(&in.reader);
+                  return 0;
+                },
+                &inside, nullptr, &inside.reader),
+            HURRAY_OK);
+  EXPECT_EQ(hurray_reader_next(inside.reader, &list, &ctx), HURRAY_OK);  // an empty stream
+  EXPECT_EQ(inside.next, HURRAY_ERR_INVALID_STATE);
+  EXPECT_EQ(inside.destroy, HURRAY_ERR_INVALID_STATE);
+  EXPECT_EQ(hurray_reader_destroy(&inside.reader), HURRAY_OK);
+
+  ASSERT_EQ(hurray_stream_create_callback(
+                [](void* context, const std::uint8_t*, std::uint64_t len) {
+                  auto& in = *static_cast<Inside*>(context);
+                  in.next = hurray_writer_finish(in.writer);
+                  in.destroy = hurray_writer_destroy(&in.writer);
+                  return static_cast<std::int64_t>(len);
+                },
+                &inside, nullptr, &inside.writer),
+            HURRAY_OK);
+  Memory memory;
+  Pair pair;
+  fill(pair, memory, vector_descriptor(3), {12});
+  inside.next = inside.destroy = 0;
+  EXPECT_EQ(hurray_writer_write(inside.writer, pair.list, pair.ctx), HURRAY_OK);
+  EXPECT_EQ(hurray_writer_finish(inside.writer), HURRAY_OK);
+  EXPECT_EQ(inside.next, HURRAY_ERR_INVALID_STATE);
+  EXPECT_EQ(inside.destroy, HURRAY_ERR_INVALID_STATE);
+  EXPECT_EQ(hurray_writer_destroy(&inside.writer), HURRAY_OK);
+
+  const Folder folder;
+  const std::string path = write_file(folder);
+  auto bytes = read_all(path);
+  bytes[4100] ^= 1;
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  ASSERT_EQ(hurray_file_open(path.data(), path.size(), nullptr, &inside.file), HURRAY_OK);
+  inside.destroy = 0;
+  EXPECT_EQ(hurray_file_verify(
+                inside.file,
+                [](void* context, const HurrayFinding*) {
+                  auto& in = *static_cast<Inside*>(context);
+                  in.destroy = hurray_file_destroy(&in.file);
+                  return 0;
+                },
+                &inside),
+            HURRAY_ERR_CRC_MISMATCH);
+  EXPECT_EQ(inside.destroy, HURRAY_ERR_INVALID_STATE);
+  EXPECT_EQ(hurray_file_destroy(&inside.file), HURRAY_OK);
 }

@@ -209,6 +209,51 @@ TEST(Twin, ListsHoldBuffersOfEither) {
   EXPECT_EQ(released[1].calls, 1);
 }
 
+/// The refusal of a destroy comes when the handle is gone already.
+TEST(Twin, WhoseReleaseThrowsIsReported) {
+  const HurrayReleaseCallback throws = [](void*, void*) { throw 1; };
+  Memory memory;
+  HurrayBuffer* theirs = nullptr;
+  const auto make = [&] {
+    ASSERT_EQ(TWIN(hurray_buffer_from_ptr)(memory.bytes, 64, 64, 0, 0, 0, throws, nullptr, &theirs),
+              HURRAY_OK);
+  };
+  make();
+  EXPECT_EQ(hurray_buffer_destroy(theirs), HURRAY_ERR_INTERNAL_PANIC);
+  EXPECT_STREQ(hurray_last_error(), "an exception came out of a callback");
+  make();
+  HurrayBufferList* list = nullptr;
+  ASSERT_EQ(hurray_buffer_list_new(1, &list), HURRAY_OK);
+  ASSERT_EQ(hurray_buffer_list_push(list, theirs), HURRAY_OK);
+  EXPECT_EQ(hurray_buffer_list_destroy(&list), HURRAY_ERR_INTERNAL_PANIC);
+  make();
+  ASSERT_EQ(TWIN(hurray_buffer_list_new)(1, &list), HURRAY_OK);
+  ASSERT_EQ(hurray_buffer_list_push(list, theirs), HURRAY_OK);
+  EXPECT_EQ(hurray_buffer_list_destroy(&list), HURRAY_ERR_INTERNAL_PANIC);
+  EXPECT_EQ(list, nullptr);
+  HurrayTensorContext* ctx = nullptr;
+  ASSERT_EQ(TWIN(hurray_tensor_context_new)(
+                4, nullptr, 0, nullptr, [](void*) { throw 1; }, &ctx),
+            HURRAY_OK);
+  EXPECT_EQ(hurray_tensor_context_destroy(&ctx), HURRAY_ERR_INTERNAL_PANIC);
+  EXPECT_EQ(ctx, nullptr);
+}
+
+TEST(Twin, ABufferOfOursHasOneOwner) {
+  Memory memory;
+  Released released;
+  HurrayBuffer* handle = buffer_over(memory, &released);
+  HurrayBufferList *ours = nullptr, *theirs = nullptr;
+  ASSERT_EQ(hurray_buffer_list_new(1, &ours), HURRAY_OK);
+  ASSERT_EQ(TWIN(hurray_buffer_list_new)(1, &theirs), HURRAY_OK);
+  EXPECT_EQ(hurray_buffer_list_push(ours, handle), HURRAY_OK);
+  EXPECT_EQ(hurray_buffer_list_push(theirs, handle), HURRAY_ERR_INVALID_LAYOUT);
+  EXPECT_EQ(hurray_buffer_list_destroy(&theirs), HURRAY_OK);
+  EXPECT_EQ(released.calls, 0);
+  EXPECT_EQ(hurray_buffer_list_destroy(&ours), HURRAY_OK);
+  EXPECT_EQ(released.calls, 1);
+}
+
 TEST(Twin, DestroyedHandlesOfItAreAnsweredToo) {
   const auto capsule = produce(twin_functions());
   HurrayBufferList* dead = capsule->list;
@@ -349,6 +394,38 @@ TEST(Fakes, WhoseTableDoesNotReachAreNotServed) {
   EXPECT_NE(not_served(4, &table).find("otherlib 2.0"), std::string::npos);
   table.table_size = 8;
   EXPECT_NE(not_served(4, &table).find("an unnamed library"), std::string::npos);
+}
+
+TEST(Fakes, WhoseDescriptorIsNowhereAreRefused) {
+  HurrayHandleFunctions table = {};
+  table.table_size = sizeof table;
+  table.producer = "otherlib 2.0";
+  table.context_abi_version = [](const HurrayTensorContext*, std::uint32_t* out) -> HurrayStatus {
+    *out = 4;
+    return HURRAY_OK;
+  };
+  table.context_descriptor = [](const HurrayTensorContext*, const std::uint8_t** bytes,
+                                std::uint64_t* length) -> HurrayStatus {
+    *bytes = nullptr;
+    *length = 100;
+    return HURRAY_OK;
+  };
+  HurrayHandlePrefix fake = {};
+  std::memcpy(fake.magic, "HRRYABI1", 8);
+  fake.abi_version = 4;
+  fake.kind = HURRAY_KIND_TENSOR_CONTEXT;
+  fake.fn = &table;
+  HurrayBufferList* list = nullptr;
+  ASSERT_EQ(hurray_buffer_list_new(0, &list), HURRAY_OK);
+  HurrayWriter* writer = nullptr;
+  ASSERT_EQ(hurray_stream_create_callback(
+                [](void*, const std::uint8_t*, std::uint64_t) -> std::int64_t { return -1; },
+                nullptr, nullptr, &writer),
+            HURRAY_OK);
+  EXPECT_EQ(hurray_writer_write(writer, list, reinterpret_cast<HurrayTensorContext*>(&fake)),
+            HURRAY_ERR_INVALID_LAYOUT);
+  EXPECT_EQ(hurray_writer_destroy(&writer), HURRAY_OK);
+  EXPECT_EQ(hurray_buffer_list_destroy(&list), HURRAY_OK);
 }
 
 TEST(Fakes, ThatThrowOrFailAreReported) {

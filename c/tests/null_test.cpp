@@ -71,6 +71,7 @@ TEST(Nulls, AreRefusedByEveryFunction) {
   NULLS(hurray_buffer_data_ptr, 0, 1);
   NULLS(hurray_measure_alignment, 0, 2);
   NULLS(hurray_descriptor_decode, 0, 2);
+  NULLS(hurray_descriptor_decode_with, 0, 3);
   NULLS(hurray_descriptor_new, 0, 1);
   NULLS(hurray_descriptor_destroy, 0);
   NULLS(hurray_descriptor_rank, 0, 1);

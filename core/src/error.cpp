@@ -42,8 +42,9 @@ std::int32_t status(const Error& error) noexcept {
   const bool container = error.origin == Origin::file || error.origin == Origin::stream;
   switch (error.code) {
     case Errc::invalid_magic:
-    case Errc::unsupported_version:
       return container ? by_origin : own;
+    case Errc::unsupported_version:  // of the descriptor; that of a scheme is a field like others
+      return container || error.field != "version_major" ? by_origin : own;
     case Errc::truncated:
       return container ? own : by_origin;
     case Errc::invalid_tag:
