@@ -98,12 +98,10 @@ HurrayStatus hurray_file_open(const char* path, uint64_t path_length,
                               const HurrayFileOptions* options, HurrayFile** out) {
   if (path == nullptr) return null_pointer("path");
   if (out == nullptr) return null_pointer("out");
-  std::string name;
-  const HurrayStatus status =
-      contained(Codes::added, [&] { return read_path(path, path_length, name); });
-  if (status != HURRAY_OK) return status;
+  const Path name(path, path_length);
+  if (name.status != HURRAY_OK) return name.status;
   return open_file(options, out,
-                   [&](const io::OpenOptions& o) { return io::File::open(std::move(name), o); });
+                   [&](const io::OpenOptions& o) { return io::File::open(name.text, o); });
 }
 
 HurrayStatus hurray_file_open_fd(int fd, const HurrayFileOptions* options, HurrayFile** out) {

@@ -49,14 +49,13 @@ HurrayStatus hurray_file_create(const char* path, uint64_t path_length,
   if (path == nullptr) return null_pointer("path");
   if (out == nullptr) return null_pointer("out");
   return contained(Codes::added, [&] {
-    std::string name;
-    HurrayStatus status = read_path(path, path_length, name);
-    if (status != HURRAY_OK) return status;
+    const Path name(path, path_length);
+    if (name.status != HURRAY_OK) return name.status;
     auto callbacks = std::make_unique<Callbacks>();
     io::WriteOptions converted;
-    status = convert(options, *callbacks, converted);
+    const HurrayStatus status = convert(options, *callbacks, converted);
     if (status != HURRAY_OK) return status;
-    auto writer = io::FileWriter::create(std::move(name), converted);
+    auto writer = io::FileWriter::create(name.text, converted);
     if (!writer) return callbacks->ended(refuse(writer.error()));
     *out = make<HurrayFileWriter>(
         FileWriterState{std::move(callbacks), *std::move(writer), {}, converted.key_values});
@@ -120,12 +119,9 @@ HurrayStatus hurray_file_writer_finish(HurrayFileWriter* writer) {
     FileWriterState& s = state(*writer);
     const Callbacks::Turn turn(*s.callbacks);
     if (!turn) return in_use();
-    const auto finished = s.writer.finish(s.kv);
-    s.finished = s.finished || finished.has_value();
-    if (finished) return HurrayStatus{HURRAY_OK};
-    const bool torn = finished.error().field == "layout.member_count";
-    const HurrayStatus failed = refuse(finished.error());
-    return s.callbacks->ended(torn ? HURRAY_ERR_TORN_COMPOSITE : failed);
+    const auto result = s.writer.finish(s.kv);
+    s.finished = s.finished || result.has_value();
+    return finished(*s.callbacks, result);
   });
 }
 

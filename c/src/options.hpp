@@ -106,17 +106,35 @@ HurrayStatus destroy_handle(T** handle, std::string_view argument,
   });
 }
 
-/// `path` without its length, which must not hide a zero.
-inline HurrayStatus read_path(const char* path, std::uint64_t length, std::string& out) {
-  const auto size = to_size(length);
-  if (!size || *size > (std::uint32_t{1} << 20))
-    return fail(HURRAY_ERR_INVALID_ARGUMENT,
-                "path_length: expected at most 1048576 bytes, found " + std::to_string(length));
-  out.assign(path, *size);
-  if (out.empty()) return fail(HURRAY_ERR_INVALID_ARGUMENT, "path_length: the path is empty");
-  if (out.find('\0') != std::string::npos)
-    return fail(HURRAY_ERR_INVALID_ARGUMENT, "path: expected a name without a zero byte");
-  return HURRAY_OK;
+/// A path of the caller's, or the status that says why it is none.
+struct Path {
+  Path(const char* path, std::uint64_t length) noexcept {
+    status = contained(Codes::added, [&] { return read(path, length); });
+  }
+
+  std::string text;
+  HurrayStatus status;
+
+ private:
+  HurrayStatus read(const char* path, std::uint64_t length) {
+    constexpr std::uint64_t most = 1u << 20;
+    if (length > most)
+      return fail(HURRAY_ERR_INVALID_ARGUMENT,
+                  "path_length: expected at most 1048576 bytes, found " + std::to_string(length));
+    text.assign(path, static_cast<std::size_t>(length));
+    if (text.empty()) return fail(HURRAY_ERR_INVALID_ARGUMENT, "path_length: the path is empty");
+    if (text.find('\0') != std::string::npos)
+      return fail(HURRAY_ERR_INVALID_ARGUMENT, "path: expected a name without a zero byte");
+    return HURRAY_OK;
+  }
+};
+
+/// The end of a writer's `finish`, which refuses to end inside a composite.
+inline HurrayStatus finished(Callbacks& callbacks, const io::Result<void>& result) {
+  if (result) return HURRAY_OK;
+  const HurrayStatus failed = refuse(result.error());
+  const bool torn = result.error().field == "layout.member_count";
+  return callbacks.ended(torn ? HURRAY_ERR_TORN_COMPOSITE : failed);
 }
 
 }  // namespace hurray::c

@@ -110,12 +110,10 @@ HurrayStatus hurray_stream_open_path(const char* path, uint64_t path_length,
                                      const HurrayStreamOptions* options, HurrayReader** out) {
   if (path == nullptr) return null_pointer("path");
   if (out == nullptr) return null_pointer("out");
-  std::string name;
-  const HurrayStatus status =
-      contained(Codes::added, [&] { return read_path(path, path_length, name); });
-  if (status != HURRAY_OK) return status;
+  const Path name(path, path_length);
+  if (name.status != HURRAY_OK) return name.status;
   return open_reader(options, out, [&](const io::StreamReadOptions& o, Callbacks&) {
-    return io::StreamReader::open(std::move(name), o);
+    return io::StreamReader::open(name.text, o);
   });
 }
 
@@ -202,12 +200,10 @@ HurrayStatus hurray_stream_create_path(const char* path, uint64_t path_length,
                                        HurrayWriter** out) {
   if (path == nullptr) return null_pointer("path");
   if (out == nullptr) return null_pointer("out");
-  std::string name;
-  const HurrayStatus status =
-      contained(Codes::added, [&] { return read_path(path, path_length, name); });
-  if (status != HURRAY_OK) return status;
+  const Path name(path, path_length);
+  if (name.status != HURRAY_OK) return name.status;
   return open_writer(options, out, [&](const io::StreamWriteOptions& o, Callbacks&) {
-    return io::StreamWriter::create(std::move(name), o);
+    return io::StreamWriter::create(name.text, o);
   });
 }
 
@@ -262,11 +258,7 @@ HurrayStatus hurray_writer_finish(HurrayWriter* writer) {
     WriterState& s = state(*writer);
     const Callbacks::Turn turn(*s.callbacks);
     if (!turn) return in_use();
-    const auto finished = s.writer.finish();
-    if (finished) return HurrayStatus{HURRAY_OK};
-    const bool torn = finished.error().field == "layout.member_count";
-    const HurrayStatus failed = fail(Codes::added, finished.error());
-    return s.callbacks->ended(torn ? HURRAY_ERR_TORN_COMPOSITE : failed);
+    return finished(*s.callbacks, s.writer.finish());
   });
 }
 

@@ -63,6 +63,24 @@ std::vector<std::uint8_t> encoded(const hurray::Result<hurray::Descriptor>& d) {
   return {begin, begin + bytes->size()};
 }
 
+/// A vector of four in two parts.
+struct Partition {
+  Partition() {
+    using hurray::DescriptorBuilder;
+    using hurray::DType;
+    fill(head, memory, encoded(DescriptorBuilder::partition(DType::float32, {4}, 2).build()), {});
+    fill(first, memory,
+         encoded(DescriptorBuilder::row_major(DType::float32, {1}).shard_of({4}, {0}).build()),
+         {4});
+    fill(second, memory,
+         encoded(DescriptorBuilder::row_major(DType::float32, {3}).shard_of({4}, {1}).build()),
+         {12});
+  }
+
+  Memory memory;
+  Pair head, first, second;
+};
+
 /// The float32 values of a tensor that a file or stream gave.
 std::vector<float> values_of(const Pair& pair) {
   const std::uint8_t* bytes = nullptr;
@@ -358,28 +376,17 @@ TEST(Streams, OptionsOfAnySizeAreRead) {
 }
 
 TEST(Streams, CompositesAreHeadThenMembers) {
-  using hurray::DescriptorBuilder;
-  using hurray::DType;
-  const auto head = encoded(DescriptorBuilder::partition(DType::float32, {4}, 2).build());
-  const auto first =
-      encoded(DescriptorBuilder::row_major(DType::float32, {1}).shard_of({4}, {0}).build());
-  const auto second =
-      encoded(DescriptorBuilder::row_major(DType::float32, {3}).shard_of({4}, {1}).build());
-  Memory memory;
-  Pair head_pair, first_pair, second_pair;
-  fill(head_pair, memory, head, {});
-  fill(first_pair, memory, first, {4});
-  fill(second_pair, memory, second, {12});
+  const Partition composite;
   Sink sink;
   HurrayWriter* writer = nullptr;
   ASSERT_EQ(hurray_stream_create_callback(&Sink::write, &sink, nullptr, &writer), HURRAY_OK);
-  EXPECT_EQ(hurray_writer_write(writer, head_pair.list, head_pair.ctx), HURRAY_OK);
-  EXPECT_EQ(hurray_writer_write(writer, first_pair.list, first_pair.ctx), HURRAY_OK);
+  EXPECT_EQ(hurray_writer_write(writer, composite.head.list, composite.head.ctx), HURRAY_OK);
+  EXPECT_EQ(hurray_writer_write(writer, composite.first.list, composite.first.ctx), HURRAY_OK);
   EXPECT_EQ(hurray_writer_finish(writer), HURRAY_ERR_TORN_COMPOSITE);
-  EXPECT_EQ(hurray_writer_write(writer, first_pair.list, first_pair.ctx),
+  EXPECT_EQ(hurray_writer_write(writer, composite.first.list, composite.first.ctx),
             HURRAY_ERR_INVALID_LAYOUT);  // the same box twice
   const std::size_t torn_at = sink.bytes.size();
-  EXPECT_EQ(hurray_writer_write(writer, second_pair.list, second_pair.ctx), HURRAY_OK)
+  EXPECT_EQ(hurray_writer_write(writer, composite.second.list, composite.second.ctx), HURRAY_OK)
       << hurray_last_error();
   EXPECT_EQ(hurray_writer_finish(writer), HURRAY_OK);
   EXPECT_EQ(hurray_writer_destroy(&writer), HURRAY_OK);
@@ -826,29 +833,21 @@ TEST(Files, WritersLeaveNothingWithoutFinish) {
 }
 
 TEST(Files, CompositesKeepTheirMembersInOrder) {
-  using hurray::DescriptorBuilder;
-  using hurray::DType;
   const Folder folder;
   const std::string path = folder / "t.hrry";
-  const auto head = encoded(DescriptorBuilder::partition(DType::float32, {4}, 2).build());
-  const auto first =
-      encoded(DescriptorBuilder::row_major(DType::float32, {1}).shard_of({4}, {0}).build());
-  const auto second =
-      encoded(DescriptorBuilder::row_major(DType::float32, {3}).shard_of({4}, {1}).build());
-  Memory memory;
-  Pair head_pair, first_pair, second_pair;
-  fill(head_pair, memory, head, {});
-  fill(first_pair, memory, first, {4});
-  fill(second_pair, memory, second, {12});
+  const Partition composite;
   HurrayFileWriteOptions options = {};
   options.struct_size = sizeof options;
   options.sorted_index = 1;
   HurrayFileWriter* writer = nullptr;
   ASSERT_EQ(hurray_file_create(path.data(), path.size(), &options, &writer), HURRAY_OK);
-  EXPECT_EQ(hurray_file_writer_write(writer, "m", 1, head_pair.list, head_pair.ctx), HURRAY_OK);
-  EXPECT_EQ(hurray_file_writer_write(writer, "z", 1, first_pair.list, first_pair.ctx), HURRAY_OK);
+  EXPECT_EQ(hurray_file_writer_write(writer, "m", 1, composite.head.list, composite.head.ctx),
+            HURRAY_OK);
+  EXPECT_EQ(hurray_file_writer_write(writer, "z", 1, composite.first.list, composite.first.ctx),
+            HURRAY_OK);
   EXPECT_EQ(hurray_file_writer_finish(writer), HURRAY_ERR_TORN_COMPOSITE);
-  EXPECT_EQ(hurray_file_writer_write(writer, "b", 1, second_pair.list, second_pair.ctx), HURRAY_OK);
+  EXPECT_EQ(hurray_file_writer_write(writer, "b", 1, composite.second.list, composite.second.ctx),
+            HURRAY_OK);
   EXPECT_EQ(hurray_file_writer_finish(writer), HURRAY_OK) << hurray_last_error();
   EXPECT_EQ(hurray_file_writer_destroy(&writer), HURRAY_OK);
 
