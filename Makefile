@@ -2,14 +2,14 @@
 
 CLANG ?= 19
 SECONDS ?= 60
-export CLANG FRAMEWORKS
+export CLANG FRAMEWORKS FREE_THREADED_PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-cpp test-python test-asan test-fuzz test-long demo bench fuzz dev \
+.PHONY: help setup test test-cpp test-python test-asan test-free-threaded test-fuzz test-long demo bench fuzz dev \
         develop wheel format format-check lint clean
 
 help:  ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup:  ## Install the packages that all tasks need (root), or print the apt line
 	@tools/setup.sh all
@@ -26,6 +26,9 @@ test-python:  ## The Python stage of `make test`
 test-asan:  ## The Python tests under AddressSanitizer
 	@tools/test.sh setup python-asan
 
+test-free-threaded:  ## Build and test with a free-threaded Python, FREE_THREADED_PYTHON=path
+	@tools/test.sh setup free-threaded
+
 test-fuzz:  ## Ten seconds of every fuzz target
 	@tools/test.sh setup fuzz
 
@@ -35,7 +38,7 @@ test-long:  ## `make test` with long tests, shared libraries and SECONDS=60 of e
 demo:  ## Convert, inspect, map and stream a real checkpoint; MODEL=path takes another
 	@tools/demo.sh $(MODEL)
 
-bench:  ## Benchmarks in C++ and Python
+bench:  ## Benchmarks in C++ and Python; FRAMEWORKS=1 adds PyTorch and JAX
 	@tools/bench.sh
 
 fuzz:  ## Fuzz every target for SECONDS=60

@@ -8,7 +8,7 @@ import hurray
 import numpy as np
 
 
-def read_handles():
+def read_handles() -> None:
     t = hurray.zeros([2, 3], dtype=hurray.float32)
     (h,) = t.buffer_handles
     print(h.byte_size, h.alignment, h.sync_mode, h.device.kind)  # 24 64 producer_synced cpu
@@ -17,7 +17,7 @@ def read_handles():
     assert h.device is t.device  # one fact, one object
 
 
-def handles_pin_nothing():
+def handles_pin_nothing() -> None:
     t = hurray.empty([4096], dtype=hurray.uint8)
     seen = list(t.buffer_handles)
     tensor = weakref.ref(t)
@@ -26,7 +26,7 @@ def handles_pin_nothing():
     assert tensor() is None and seen[0].byte_size == 4096
 
 
-def alignment_is_measured():
+def alignment_is_measured() -> None:
     page = hurray.empty([8192], dtype=hurray.uint8, alignment=4096).to_numpy()
     for offset in (0, 64, 192, 256, 16):
         part = page[offset : offset + 64]
@@ -39,22 +39,24 @@ def alignment_is_measured():
             assert offset == 16  # below 64 there is no handle
 
 
-def ask_for_more():
+def ask_for_more() -> None:
     t = hurray.empty([1 << 20], dtype=hurray.uint8, alignment=hurray.PAGE_ALIGNMENT)
     address = t.__array_interface__["data"][0]
     assert t.buffer_handles[0].alignment == 4096 and address % 4096 == 0
 
 
-def from_a_gpu(sync_mode):
+def from_a_gpu(sync_mode: int) -> hurray.Tensor:
     """What a stream's reader gives for a tensor that somebody sent from CUDA memory."""
     unified = hurray.Device("cuda", 0, "unified")
     descriptor = hurray.empty([4], dtype=hurray.float32, device=unified).descriptor
     frame = bytearray(descriptor.encode())
     frame[-3] = sync_mode  # a handle ends with device, sync mode, memory class, 0
-    return next(hurray.StreamReader(bytes(frame) + bytes(16)))
+    item = next(hurray.StreamReader(bytes(frame) + bytes(16)))
+    assert isinstance(item, hurray.Tensor)
+    return item
 
 
-def sync_modes_are_honoured():
+def sync_modes_are_honoured() -> None:
     t = from_a_gpu(sync_mode=1)
     assert t.buffer_handles[0].sync_mode == "event"
     try:
@@ -68,7 +70,7 @@ def sync_modes_are_honoured():
     assert sent.buffer_handles[0].sync_mode == "event"
 
 
-def placement_is_declared():
+def placement_is_declared() -> None:
     t = from_a_gpu(sync_mode=0)
     try:
         np.asarray(t)

@@ -7,6 +7,7 @@ the standard library alone. PyTorch takes part where it is installed.
 """
 
 import argparse
+import importlib
 import json
 import os
 import pathlib
@@ -15,10 +16,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import hurray
+
+# Type, shape, start and end in the file.
+Entry = tuple[str, list[int], int, int]
 
 # What safetensors calls the types that NumPy has as well.
 NUMPY_TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "I64": "int64", "I32": "int32",
@@ -26,70 +32,75 @@ NUMPY_TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "I64": "int
                "U8": "uint8", "BOOL": "bool"}
 
 
-def say(text=""):
+def say(text: str = "") -> None:
     print(text, flush=True)
 
 
-def mib(n):
+def mib(n: int) -> str:
     return f"{n / 2**20:.1f} MiB"
 
 
 class Progress:
     """One line on a terminal, for what takes over a second."""
 
-    def __init__(self, what, total):
+    def __init__(self, what: str, total: int) -> None:
         self.what, self.total, self.began, self.shown = what, total, time.monotonic(), 0.0
 
-    def __call__(self, done):
+    def __call__(self, done: int) -> None:
         now = time.monotonic()
         if sys.stderr.isatty() and now - self.began > 1 and now - self.shown > 0.2:
             self.shown = now
             print(f"\r  {self.what}: {done * 100 // max(self.total, 1)} %", end="", file=sys.stderr)
 
-    def end(self):
+    def end(self) -> None:
         if self.shown:
             print("\r" + " " * 60 + "\r", end="", file=sys.stderr)
 
 
-def read_safetensors(path):
-    """name -> (dtype, shape, start, end), offsets from the start of the file."""
+def read_safetensors(path: str | os.PathLike[str]) -> dict[str, Entry]:
+    """The tensors by name; offsets count from the start of the file."""
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
     header.pop("__metadata__", None)
-    return {name: (entry["dtype"], entry["shape"], *(8 + length + at for at in entry["data_offsets"]))
-            for name, entry in header.items()}
+    entries: dict[str, Entry] = {}
+    for name, entry in header.items():
+        start, end = entry["data_offsets"]
+        entries[name] = entry["dtype"], entry["shape"], 8 + length + start, 8 + length + end
+    return entries
 
 
-def same_bytes(source, entry, array):
+def same_bytes(source: str, entry: Entry, array: NDArray[Any]) -> bool:
     """Whether the array's elements, in C order, are the bytes of the safetensors file."""
     dtype, shape, start, end = entry
     if list(array.shape) != shape:
         return False
-    raw = np.memmap(source, np.uint8, "r", start, (end - start,)) if end > start else np.empty(0, np.uint8)
+    raw: NDArray[np.uint8] = np.empty(0, np.uint8)
+    if end > start:
+        raw = np.memmap(source, np.uint8, "r", start, (end - start,))
     if dtype == "BOOL":
         return np.array_equal(array.reshape(-1), raw != 0)
     return np.array_equal(np.ascontiguousarray(array).reshape(-1).view(np.uint8), raw)
 
 
-def to_numpy(tensor):
+def to_numpy(tensor: hurray.Tensor) -> NDArray[Any]:
     """The values where NumPy has the type, else the bytes in the tensor's shape's order."""
     try:
         return tensor.to_numpy()
     except hurray.UnsupportedError:
-        flat = tensor.buffer(0).to_numpy()
-        return flat.reshape(*tensor.shape, -1) if tensor.size else flat.reshape(tensor.shape)
+        flat: NDArray[np.uint8] = tensor.buffer(0).to_numpy()
+        shape = [size for size in tensor.shape if size is not None]
+        return flat.reshape(*shape, -1) if tensor.size else flat.reshape(shape)
 
 
-def torch_or_none():
+def torch_or_none() -> Any:
     try:
-        import torch
+        return importlib.import_module("torch")
     except ImportError:
         return None
-    return torch
 
 
-def check_mapped(source, path):
+def check_mapped(source: str, path: str) -> None:
     """The second process: open the file without copying it, hand every tensor to NumPy and PyTorch."""
     expected = read_safetensors(source)
     torch = torch_or_none()
@@ -97,9 +108,10 @@ def check_mapped(source, path):
     with hurray.open(path, mode="copy_on_write") as f:
         opened = time.perf_counter() - began
         compared = shared = handed = 0
-        alignments = {}
+        alignments: dict[int, int] = {}
         progress = Progress("comparing", len(f))
         for i, (name, tensor) in enumerate(f.items()):
+            assert isinstance(tensor, hurray.Tensor)  # a checkpoint holds no composites
             array = to_numpy(tensor)
             if not same_bytes(source, expected.pop(name), array):
                 sys.exit(f"{name}: the mapped bytes differ from those of {source}")
@@ -112,7 +124,7 @@ def check_mapped(source, path):
                 if address % handle.alignment:
                     sys.exit(f"{name}: declares alignment {handle.alignment} at {address:#x}")
                 if torch is not None:
-                    if tensor.to_torch().data_ptr() != address:
+                    if torch.from_dlpack(tensor).data_ptr() != address:
                         sys.exit(f"{name}: PyTorch got a copy")
                     handed += 1
             progress(i)
@@ -124,14 +136,15 @@ def check_mapped(source, path):
                       "alignments": alignments}))
 
 
-def check_streamed(source):
+def check_streamed(source: str) -> None:
     """The third process: receive every tensor from the pipe that is its standard input."""
     expected = read_safetensors(source)
     names = sorted(expected, key=lambda name: expected[name][2:])
     received = 0
-    alignments = {}
+    alignments: dict[int, int] = {}
     with hurray.StreamReader(sys.stdin.buffer) as reader:
         for name, tensor in zip(names, reader, strict=True):
+            assert isinstance(tensor, hurray.Tensor)  # nobody sent a composite
             if not same_bytes(source, expected[name], to_numpy(tensor)):
                 sys.exit(f"{name}: the streamed bytes differ from those of {source}")
             received += tensor.nbytes
@@ -140,17 +153,17 @@ def check_streamed(source):
     print(json.dumps({"received": received, "tensors": len(names), "alignments": alignments}))
 
 
-def child(role, *arguments):
+def child(role: str, *arguments: str) -> list[str]:
     return [sys.executable, os.fspath(pathlib.Path(__file__).resolve()), "--role", role, *arguments]
 
 
-def result_of(process, output):
+def result_of(process: subprocess.CompletedProcess[Any] | subprocess.Popen[Any], output: str | bytes) -> Any:
     if process.returncode != 0:
         sys.exit(f"the other process failed with exit code {process.returncode}")
     return json.loads(output)
 
 
-def demo(model, command, folder):
+def demo(model: pathlib.Path, command: str, folder: pathlib.Path) -> None:
     target = folder / (model.stem + ".hrry")
     size = model.stat().st_size
     say(f"The checkpoint is {model.name}, {mib(size)}, {len(read_safetensors(model))} tensors.")
@@ -169,9 +182,11 @@ def demo(model, command, folder):
     if len(listing) > 14:
         say(f"   ... {len(listing) - 14} more lines")
     with hurray.open(target) as f:
-        name = max(f.names, key=lambda n: f[n].nbytes)
+        name = max(f.names, key=lambda n: f.descriptor(n).buffer_handles[0].byte_size)
+        largest = f[name]
+        assert isinstance(largest, hurray.Tensor)
         say(f"\n   The largest is {name!r}. What its one buffer is, measured at its address:")
-        say(f"   {f[name].buffer_handles[0]}")
+        say(f"   {largest.buffer_handles[0]}")
 
     say("\n3. Open it in a second process, mapped, and compare every byte")
     second = subprocess.run(child("mapped", os.fspath(model), os.fspath(target)),
@@ -189,6 +204,7 @@ def demo(model, command, folder):
     began = time.perf_counter()
     with subprocess.Popen(child("streamed", os.fspath(model)), stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE) as third:
+        assert third.stdin is not None and third.stdout is not None
         tensors = hurray.load(target)
         with hurray.StreamWriter(third.stdin) as writer:
             progress = Progress("streaming", len(tensors))
@@ -210,8 +226,8 @@ pipe. Every byte was compared with the original, {mib(2 * mapped['compared'])} i
 alignment is a property of its address, measured, and not a promise.""")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--model", type=pathlib.Path, help="a safetensors file")
     parser.add_argument("--hurray", default="hurray", help="the command (default: from PATH)")
     parser.add_argument("--keep", type=pathlib.Path, help="write the .hrry file here and keep it")

@@ -1,22 +1,42 @@
 #!/usr/bin/env bash
-# Benchmarks: bench/*.cpp with Google Benchmark, then every bench/bench_*.py against the wheel.
+# Benchmarks: bench/*.cpp with Google Benchmark, then every bench/bench_*.py (ratios to other libraries, made of
+# pairs in one run), then bench/test_*.py with pytest-benchmark, whose times are compared with those of the last run
+# here (build/benchmarks): what lost more than 10 % is named. FRAMEWORKS=1 adds PyTorch and JAX. Arguments are names
+# of parts: cpp, scripts, calls.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/python.sh
 source tools/python.sh
 
+parts=" ${*:-cpp scripts calls} "
+wanted() { [[ $parts == *" $1 "* ]]; }
+
 tools/setup.sh cpp python
 check_python
-cmake --preset bench >/dev/null
-cmake --build --preset bench
-[[ ! -x build/bench/bench/hurray_bench ]] || build/bench/bench/hurray_bench
+if wanted cpp; then
+  cmake --preset bench >/dev/null
+  cmake --build --preset bench
+  [[ ! -x build/bench/bench/hurray_bench ]] || build/bench/bench/hurray_bench
+fi
+wanted scripts || wanted calls || exit 0
 
 tools/wheel.sh --local
-requirements=python/requirements-test.txt
-kept_venv build/venv-bench "$(<$requirements)" pip_install build/venv-bench -r $requirements
-pip_install build/venv-bench --force-reinstall --no-deps build/dist-local/hurray_cpp-*.whl
-for script in bench/bench_*.py; do
-  [[ -e $script ]] || continue
-  echo "== $script"
-  PATH=$PWD/build/venv-bench/bin:$PATH build/venv-bench/bin/python "$script"
-done
+requirements=(-r python/requirements-test.txt -r python/requirements-bench.txt)
+[[ -z ${CI:-}${FRAMEWORKS:-} ]] || requirements+=(-r python/requirements-frameworks.txt)
+venv=$PWD/build/venv-bench
+kept_venv "$venv" "${requirements[*]} $(cat python/requirements-*.txt)" pip_install "$venv" "${requirements[@]}"
+pip_install "$venv" --force-reinstall --no-deps build/dist-local/hurray_cpp-*.whl
+export PATH=$venv/bin:$PATH
+if wanted scripts; then
+  for script in bench/bench_*.py; do
+    [[ -e $script ]] || continue
+    echo "== $script"
+    python "$script"
+  done
+fi
+if wanted calls; then
+  echo "== bench/test_*.py"
+  python -m pytest -c bench/pytest.ini --rootdir bench bench --benchmark-storage="file://$PWD/build/benchmarks" \
+    --benchmark-autosave --benchmark-columns=min,mean,stddev,median,ops --benchmark-sort=fullname \
+    --benchmark-disable-gc --benchmark-compare
+fi

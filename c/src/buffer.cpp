@@ -101,13 +101,15 @@ HurrayStatus destroy(HurrayBuffer* handle) noexcept {
   return HURRAY_OK;
 }
 
-Owned<HurrayBuffer> to_handle(const Buffer& buffer, const BufferHandle& declared) {
+Owned<HurrayBuffer> to_handle(const Buffer& buffer, const BufferHandle& declared,
+                              Device memory_device) {
   Owned<HurrayBuffer> handle(make<HurrayBuffer>());
   BufferState& s = state(*handle);
   s.data = buffer.data();
   s.handle = declared;
   s.owner = buffer.owner();
-  s.host_memory = true;
+  s.host_memory = memory_device == Device::cpu;
+  s.readonly = buffer.readonly();
   return handle;
 }
 

@@ -199,7 +199,7 @@ HurrayStatus hurray_file_read(const HurrayFile* file, uint64_t i, HurrayBufferLi
       for (const Buffer& buffer : tensor->buffers())
         if (const auto made = buffer.make_writable(); !made)
           return fail(Codes::added, made.error());
-    auto pair = to_pair(*tensor);
+    auto pair = to_pair(*tensor, {.permissive = true});
     if (!pair) return fail(Codes::added, pair.error());
     *out_list = pair->list.release();
     *out_ctx = pair->context.release();

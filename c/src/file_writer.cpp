@@ -75,7 +75,7 @@ HurrayStatus hurray_file_writer_write(HurrayFileWriter* writer, const char* name
   const auto length = to_size(name_length);
   if (!length) return fail(HURRAY_ERR_INVALID_ARGUMENT, "name_length: too large for this machine");
   return contained(Codes::added, [&] {
-    const auto tensor = from_pair(list, ctx, status);
+    const auto tensor = tensor_of(list, ctx, {}, status);
     if (!tensor) return status;
     const auto sources = io::sources_of(*tensor);
     if (!sources) return fail(Codes::added, sources.error());

@@ -6,6 +6,7 @@
 
 #include "handle.hpp"
 #include "hurray/buffer.hpp"
+#include "hurray/c/pair.hpp"
 #include "hurray/descriptor.hpp"
 #include "hurray/small_vector.hpp"
 #include "hurray/tensor.hpp"
@@ -20,6 +21,7 @@ struct BufferState {
   std::shared_ptr<Owner> owner;
   const void* list = nullptr;
   bool host_memory = false;
+  bool readonly = false;
   void* release_context = nullptr;
   HurrayReleaseCallback release = nullptr;
   BufferHandle handle;
@@ -32,6 +34,7 @@ struct BufferState {
   const void* list = nullptr;  ///< The list that will destroy this.
   std::shared_ptr<Owner> owner;
   bool host_memory = false;  ///< Known to be the host's, whatever the handle declares (D19).
+  bool readonly = false;     ///< `Buffer::readonly`, for consumers of the same library.
 #endif
 };
 
@@ -64,19 +67,15 @@ struct Pair {
   Owned<HurrayTensorContext> context;
 };
 
-/// Handles that share the tensor's memory, which is the host's; throws `std::bad_alloc`.
-hurray::Result<Pair> to_pair(const Tensor& tensor);
+/// Handles that share the tensor's memory; throws `std::bad_alloc`.
+hurray::Result<Pair> to_pair(const Tensor& tensor, const EncodeOptions& options);
 
 /// Runs the release callback and ends a handle of this library, whoever owns it.
 HurrayStatus destroy(HurrayBuffer* handle) noexcept;
 
-/// A handle over memory whose owner `buffer` shares.
-Owned<HurrayBuffer> to_handle(const Buffer& buffer, const BufferHandle& declared);
-
-/// The tensor that a pair describes, over the list's memory, of whichever library (07-c-abi.md
-/// section 9, step 4). None: the status and this thread's last error say why not.
-std::optional<Tensor> from_pair(const HurrayBufferList* list, const HurrayTensorContext* context,
-                                HurrayStatus& status);
+/// A handle over memory of `memory_device` whose owner `buffer` shares.
+Owned<HurrayBuffer> to_handle(const Buffer& buffer, const BufferHandle& declared,
+                              Device memory_device = Device::cpu);
 
 /// A handle over a decoded descriptor.
 Owned<HurrayDescriptor> to_handle(Descriptor value, std::span<const std::byte> bytes);

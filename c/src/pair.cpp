@@ -27,16 +27,23 @@ HurrayStatus disagreement(std::size_t i, std::string_view field, std::uint64_t d
 
 }  // namespace
 
-hurray::Result<Pair> to_pair(const Tensor& tensor) {
-  Descriptor d = tensor.descriptor();
-  // What a newer minor version adds is not understood; what is handed over says what is.
-  d.version = {};
-  const auto encoded = encode(d, {.permissive = true});
+hurray::Result<Pair> to_pair(const Tensor& tensor, const EncodeOptions& options) {
+  std::optional<Descriptor> changed;
+  // What waits for an event or a stream is relayed as it was declared.
+  if (tensor.unsynced_buffer()) changed = tensor.wire_descriptor();
+  if (tensor.descriptor().version != Version{}) {
+    // What a newer minor version adds is not understood; what is handed over says what is.
+    if (!changed) changed = tensor.descriptor();
+    changed->version = {};
+  }
+  const Descriptor& d = changed ? *changed : tensor.descriptor();
+  const auto encoded = encode(d, options);
   if (!encoded) return encoded.error();
   Pair pair;
   pair.list.reset(make<HurrayBufferList>());
   for (std::size_t i = 0; i < tensor.buffers().size(); ++i) {
-    auto handle = to_handle(tensor.buffer(i), d.buffers[i]);
+    auto handle =
+        to_handle(tensor.buffer(i), tensor.descriptor().buffers[i], tensor.memory_device());
     state(*pair.list).buffers.push_back(handle.get());
     state(*handle.release()).list = pair.list.get();
   }
@@ -45,8 +52,22 @@ hurray::Result<Pair> to_pair(const Tensor& tensor) {
   return pair;
 }
 
-std::optional<Tensor> from_pair(const HurrayBufferList* list, const HurrayTensorContext* context,
-                                HurrayStatus& status) {
+hurray::Result<HandedOver> hand_over(const Tensor& tensor, ContextOwner owner) {
+  auto pair = to_pair(tensor, {});
+  if (!pair) return pair.error();
+  ContextState& context = state(*pair->context);
+  context.owner = owner.owner;
+  context.owner_release = owner.release;
+  return HandedOver{pair->list.release(), pair->context.release()};
+}
+
+HurrayStatus recognize(const HurrayBufferList* list, const HurrayTensorContext* context) noexcept {
+  const HurrayStatus status = recognize(list, HURRAY_KIND_BUFFER_LIST, "list");
+  return status != HURRAY_OK ? status : recognize(context, HURRAY_KIND_TENSOR_CONTEXT, "ctx");
+}
+
+std::optional<Tensor> tensor_of(const HurrayBufferList* list, const HurrayTensorContext* context,
+                                const TensorOfOptions& options, HurrayStatus& status) {
   std::uint32_t version = 0;
   if (!passes(hurray_tensor_context_abi_version(context, &version), status)) return std::nullopt;
   if (version < HURRAY_C_ABI_VERSION) {
@@ -117,12 +138,16 @@ std::optional<Tensor> from_pair(const HurrayBufferList* list, const HurrayTensor
                          declared.memory_class == MemoryClass::unified;
     host = host && (declared.device == Device::cpu || reached ||
                     (is_own(handle) && state(*handle).host_memory));
+    const bool known =
+        is_own(handle) && (state(*handle).owner != nullptr || declared.byte_size == 0);
     buffers.push_back(Buffer::borrow(static_cast<std::byte*>(data), declared.byte_size,
-                                     std::shared_ptr<Owner>(), true));
+                                     known ? state(*handle).owner : options.owner,
+                                     !known || state(*handle).readonly));
   }
   const Device memory_device =
       host || buffers.empty() ? Device::cpu : descriptor->buffers[0].device;
-  auto tensor = bind(*std::move(descriptor), std::move(buffers), {.memory_device = memory_device});
+  auto tensor = bind(*std::move(descriptor), std::move(buffers),
+                     {.provenance = options.provenance, .memory_device = memory_device});
   if (tensor) return *std::move(tensor);
   status = fail(Codes::added, tensor.error());
   return std::nullopt;

@@ -174,7 +174,7 @@ HurrayStatus hurray_reader_next(HurrayReader* reader, HurrayBufferList** out_lis
       *out_ctx = nullptr;
       return HurrayStatus{HURRAY_OK};
     }
-    auto pair = to_pair(**next);
+    auto pair = to_pair(**next, {.permissive = true});
     if (!pair) return fail(Codes::added, pair.error());
     s.failed = false;
     *out_list = pair->list.release();
@@ -238,7 +238,7 @@ HurrayStatus hurray_writer_write(HurrayWriter* writer, const HurrayBufferList* l
   HurrayStatus status = own(writer, "writer");
   if (status != HURRAY_OK) return status;
   return contained(Codes::added, [&] {
-    const auto tensor = from_pair(list, ctx, status);
+    const auto tensor = tensor_of(list, ctx, {}, status);
     if (!tensor) return status;
     WriterState& s = state(*writer);
     const Callbacks::Turn turn(*s.callbacks);

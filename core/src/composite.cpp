@@ -527,22 +527,17 @@ Result<void> check_composite(const Item& item, const CompositeOptions& options,
   });
 }
 
-namespace {
-
-/// `tensor` under a descriptor with `role`, over the same memory.
-Result<Tensor> with_role(const Tensor& tensor, std::optional<MemberRole> role) {
+Result<Tensor> with_role(Tensor tensor, std::optional<MemberRole> role) {
   const MemberRole* own = tensor.descriptor().member_role();
   if (own == nullptr ? !role : role == *own) return tensor;
-  // What came from elsewhere with a wait in it is relayed as it was declared.
-  Descriptor descriptor = tensor.unsynced_buffer() ? tensor.wire_descriptor() : tensor.descriptor();
-  descriptor.set_member_role(role);
-  return bind(std::move(descriptor), tensor.buffers(),
-              {.provenance = tensor.provenance(),
-               .memory_device = tensor.memory_device(),
-               .permissive = true});
+  return contain(Origin::descriptor, [&] {
+    // What came from elsewhere with a wait in it is relayed as it was declared.
+    Descriptor descriptor =
+        tensor.unsynced_buffer() ? tensor.wire_descriptor() : tensor.descriptor();
+    descriptor.set_member_role(role);
+    return bind(std::move(descriptor), tensor.buffers(), tensor.binding());
+  });
 }
-
-}  // namespace
 
 Result<Item> compose(Descriptor head, std::vector<Item> members) {
   return contain(Origin::descriptor, [&]() -> Result<Item> {
@@ -567,7 +562,7 @@ Result<Item> compose(Descriptor head, std::vector<Item> members) {
       if (members[i].is_composite()) continue;
       std::optional<MemberRole> role;
       if (overlay) role = i == 0 ? MemberRole::base : MemberRole::correction;
-      auto member = with_role(members[i].tensor, role);
+      auto member = with_role(std::move(members[i].tensor), role);
       if (!member) return std::move(member).error();
       members[i].tensor = *std::move(member);
     }

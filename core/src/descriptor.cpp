@@ -41,15 +41,6 @@ void select_layout(Layout& layout, LayoutTag tag) noexcept {
   }
 }
 
-std::optional<std::uint64_t> nnz_of(const Layout& layout) noexcept {
-  return std::visit(
-      []<class T>(const T& alternative) -> std::optional<std::uint64_t> {
-        if constexpr (SparseLayout<T>) return alternative.nnz;
-        return std::nullopt;
-      },
-      layout);
-}
-
 /// Bytes before `byte_offset` and from it on that the extent covers (02-layouts.md section 3).
 std::optional<std::pair<std::uint64_t, std::uint64_t>> extent(unsigned width,
                                                               ElementRange range) noexcept {
@@ -76,13 +67,14 @@ bool waits_for_size(const Descriptor& d, const SchemeParameters& of) noexcept {
 /// printing all run it.
 struct DescriptorFields {
   const DecodeOptions& options;
+  bool scheme_fits = true;  ///< Judges whether the quantization fits the tensor.
   std::uint64_t at_layout = 0;
   std::uint64_t at_buffers = 0;
 
   template <class D, class Io>
   void run(D& d, std::uint32_t& length, Io& io) {
     std::uint32_t bits = d.sections_;
-    if (const auto* unknown = std::get_if<UnknownLayout>(&d.layout)) bits = unknown->flags;
+    if (!has_parts(d, io)) bits = std::get_if<UnknownLayout>(&d.layout)->flags;
     io.literal("magic", magic, Errc::invalid_magic, "HRRY (0x48525259)");
     version(d, io);
     io("descriptor_length", length);
@@ -99,7 +91,8 @@ struct DescriptorFields {
     layout_and_shape(d, bits, io);
     if (!io.ok()) return;
     if constexpr (Io::reads) d.sections_ = bits;
-    if (!is_unknown(d.layout)) {
+    const bool parted = has_parts(d, io);
+    if (parted) {
       buffers(d, io);
       if (!io.ok()) return;
       sections(d, bits, io);
@@ -117,7 +110,14 @@ struct DescriptorFields {
         });
     }
     if constexpr (Io::checks)
-      if (io.ok() && !is_unknown(d.layout)) whole(d, io);
+      if (io.ok() && parted) whole(d, io);
+  }
+
+  /// Buffer table and sections are apart. Of an unknown layout they are in the tail, but for a
+  /// tensor that is built around one: then they are judged like any other's, and never written.
+  template <class D, class Io>
+  static bool has_parts(const D& d, const Io&) noexcept {
+    return !is_unknown(d.layout) || (!Io::reads && !d.buffers.empty());
   }
 
   static bool is_unknown(const Layout& layout) noexcept {
@@ -127,7 +127,8 @@ struct DescriptorFields {
   template <class D, class Io>
   void sections(D& d, std::uint32_t bits, Io& io) {
     if (has(bits, Flag::quantization)) {
-      QuantizationFields(d, options).run(d.quantization_, io);
+      (scheme_fits ? QuantizationFields(d, options) : QuantizationFields::unfit(d, options))
+          .run(d.quantization_, io);
       if (!io.ok()) return;
     }
     if (has(bits, Flag::shard)) d.shard_.fields(d.shard_, io, d.shape);
@@ -182,6 +183,45 @@ struct DescriptorFields {
     return options.permissive && tag != 0x00 && tag != 0xFF;
   }
 
+  template <class Io>
+  static void rank_fits(const LayoutInfo& row, std::uint64_t rank, Io& io) {
+    io.check(rank >= row.min_rank, [&] {
+      return Error{.code = Errc::inconsistent,
+                   .expect = Expect::at_least,
+                   .field = "rank",
+                   .what = "for this layout",
+                   .expected = row.min_rank,
+                   .found = rank};
+    });
+    io.check(rank <= row.max_rank, [&] {
+      return Error{.code = Errc::inconsistent,
+                   .expect = Expect::at_most,
+                   .field = "rank",
+                   .what = "for this layout",
+                   .expected = row.max_rank,
+                   .found = rank};
+    });
+  }
+
+  /// What a layout says of the shape alone.
+  template <class Io>
+  void layout_fits(const Layout& layout, const Shape& shape, Io& io) const {
+    rank_fits(info(layout), shape.rank(), io);
+    if (!io.ok()) return;
+    std::visit(
+        [&]<class T>(const T& alternative) {
+          if constexpr (!std::is_same_v<T, UnknownLayout>)
+            alternative.fields(alternative, io, FieldContext{shape, options});
+        },
+        layout);
+    if (!io.ok()) return;
+    tile_sizes(layout, shape, io);
+    const bool own_strides =
+        std::holds_alternative<Strided>(layout) || std::holds_alternative<Tiled>(layout);
+    if (io.ok() && own_strides && !shape.is_dynamic() && !shape.is_empty())
+      reach(layout, shape, io);
+  }
+
   template <class D, class Io>
   void layout_and_shape(D& d, std::uint32_t& bits, Io& io) {
     LayoutTag layout_tag = tag(d.layout);
@@ -216,22 +256,7 @@ struct DescriptorFields {
                    .expected = max_rank,
                    .found = rank};
     });
-    io.check(rank >= row->min_rank, [&] {
-      return Error{.code = Errc::inconsistent,
-                   .expect = Expect::at_least,
-                   .field = "rank",
-                   .what = "for this layout",
-                   .expected = row->min_rank,
-                   .found = rank};
-    });
-    io.check(rank <= row->max_rank, [&] {
-      return Error{.code = Errc::inconsistent,
-                   .expect = Expect::at_most,
-                   .field = "rank",
-                   .what = "for this layout",
-                   .expected = row->max_rank,
-                   .found = rank};
-    });
+    rank_fits(*row, rank, io);
     const bool head = layout_tag == LayoutTag::composite;
     const std::uint32_t unheaded = bit(Flag::quantization) | bit(Flag::composite_member);
     io.check(!head || (bits & unheaded) == 0, [&] {
@@ -392,14 +417,18 @@ struct DescriptorFields {
     });
   }
 
+  /// Layout and scheme say how many buffers there are.
+  static bool is_countable(const LayoutInfo& layout, const Quantization* quantization) noexcept {
+    return layout.layout_class != LayoutClass::opaque &&
+           (quantization == nullptr || !std::holds_alternative<OpaqueScheme>(quantization->scheme));
+  }
+
   /// Phase 2: what needs the whole descriptor.
   template <class D, class Io>
   void whole(const D& d, Io& io) const {
     const LayoutInfo& layout = info(d.layout);
     const Quantization* quantization = d.quantization();
-    const bool countable =
-        layout.layout_class != LayoutClass::opaque &&
-        (quantization == nullptr || !std::holds_alternative<OpaqueScheme>(quantization->scheme));
+    const bool countable = is_countable(layout, quantization);
     const std::size_t own = own_buffers(layout, d.shape.rank());
     const std::size_t expected =
         own + (quantization != nullptr ? parameters(quantization->scheme).buffers() : 0);
@@ -438,7 +467,7 @@ struct DescriptorFields {
       dense_extent(d, io, at_byte_offset);
     else
       for (std::size_t i = 0; i < own && i < d.buffers.size(); ++i) long_enough(d, i, io);
-    if (quantization != nullptr && countable) parameter_sizes(d, *quantization, io);
+    if (quantization != nullptr && countable && scheme_fits) parameter_sizes(d, *quantization, io);
   }
 
   template <class D, class Io>
@@ -496,7 +525,7 @@ struct DescriptorFields {
 
   template <class D, class Io>
   void dense_extent(const D& d, Io& io, std::uint64_t at_byte_offset) const {
-    if (d.shape.is_dynamic() || d.shape.is_empty()) return tile_sizes(d, io);
+    if (d.shape.is_dynamic() || d.shape.is_empty()) return tile_sizes(d.layout, d.shape, io);
     const std::uint64_t count = d.shape.count();
     io.check(count <= max_bytes, [&] {
       return Error{.code = Errc::overflow,
@@ -508,15 +537,9 @@ struct DescriptorFields {
                    .found = count};
     });
     if (!io.ok()) return;
-    tile_sizes(d, io);
+    tile_sizes(d.layout, d.shape, io);
     if (!io.ok()) return;
-    const auto range = range_of(d.layout, d.shape);
-    io.check(range.has_value(), [&] {
-      return Error{.code = Errc::overflow,
-                   .field = "layout.strides",
-                   .what = "an element offset leaves 64 bits",
-                   .offset = at_layout};
-    });
+    const auto range = reach(d.layout, d.shape, io);
     if (!io.ok()) return;
     const unsigned width = element_bits(d);
     if (width == 0) return;  // an unknown type hides what a width is needed for
@@ -550,12 +573,25 @@ struct DescriptorFields {
     });
   }
 
+  /// Row 71: the offsets that the layout reserves. Precondition: nothing dynamic, nothing empty.
+  template <class Io>
+  std::optional<ElementRange> reach(const Layout& layout, const Shape& shape, Io& io) const {
+    const auto range = range_of(layout, shape);
+    io.check(range.has_value(), [&] {
+      return Error{.code = Errc::overflow,
+                   .field = "layout.strides",
+                   .what = "an element offset leaves 64 bits",
+                   .offset = at_layout};
+    });
+    return range;
+  }
+
   /// Row 70, dynamic and empty shapes included.
-  template <class D, class Io>
-  void tile_sizes(const D& d, Io& io) const {
-    const auto* tiled = std::get_if<Tiled>(&d.layout);
+  template <class Io>
+  void tile_sizes(const Layout& layout, const Shape& shape, Io& io) const {
+    const auto* tiled = std::get_if<Tiled>(&layout);
     if (tiled == nullptr) return;
-    const auto error = tiled->oversized(d.shape);
+    const auto error = tiled->oversized(shape);
     io.check(!error, [&] {
       Error placed = *error;
       placed.offset = at_layout;
@@ -576,19 +612,16 @@ struct DescriptorFields {
 namespace {
 
 template <class D, class Io>
-void run_fields(D& d, std::uint32_t& length, Io& io, const DecodeOptions& options) {
-  DescriptorFields{options}.run(d, length, io);
+void run_fields(D& d, std::uint32_t& length, Io& io, const DecodeOptions& options,
+                bool scheme_fits = true) {
+  DescriptorFields{options, scheme_fits}.run(d, length, io);
 }
 
-/// The decoder's options that a writer's stand for.
-DecodeOptions rules_of(const EncodeOptions& options) noexcept {
-  return {.permissive = options.permissive, .agreed = {.all = true}};
-}
-
-Result<std::uint32_t> checked_size(const Descriptor& descriptor, const EncodeOptions& options) {
+Result<std::uint32_t> checked_size(const Descriptor& descriptor, const EncodeOptions& options,
+                                   bool scheme_fits = true) {
   Sizer io;
   std::uint32_t length = 0;
-  run_fields(descriptor, length, io, rules_of(options));
+  run_fields(descriptor, length, io, rules_of(options), scheme_fits);
   if (!io.ok()) return io.error();
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
   if (io.position() > most)
@@ -687,6 +720,37 @@ Result<void> validate(const Descriptor& descriptor, const EncodeOptions& options
   return {};
 }
 
+Result<void> validate(const Layout& layout, const Shape& shape) {
+  Sizer io;
+  const DecodeOptions options = rules_of({});
+  DescriptorFields{options}.layout_fits(layout, shape, io);
+  if (io.ok()) return {};
+  Error error = io.error();
+  error.offset = Error::no_offset;
+  return error;
+}
+
+Result<void> validate_apart_from_scheme(const Descriptor& descriptor,
+                                        const EncodeOptions& options) {
+  if (auto size = checked_size(descriptor, options, false); !size) return size.error();
+  return {};
+}
+
+Result<void> validate_scheme(const Descriptor& descriptor) {
+  const Quantization* quantization = descriptor.quantization();
+  if (quantization == nullptr ||
+      !DescriptorFields::is_countable(info(descriptor.layout), quantization))
+    return {};
+  const DecodeOptions options = rules_of({.permissive = true});
+  Sizer io;
+  QuantizationFields(descriptor, options).run(*quantization, io);
+  if (io.ok()) DescriptorFields{options}.parameter_sizes(descriptor, *quantization, io);
+  if (io.ok()) return {};
+  Error error = io.error();
+  error.offset = Error::no_offset;
+  return error;
+}
+
 Result<std::uint32_t> encoded_size(const Descriptor& descriptor, const EncodeOptions& options) {
   if (descriptor.version.minor != Version{}.minor)
     return Error{.code = Errc::unsupported,
@@ -696,7 +760,14 @@ Result<std::uint32_t> encoded_size(const Descriptor& descriptor, const EncodeOpt
                  .offset = at_minor,
                  .expected = Version{}.minor,
                  .found = descriptor.version.minor};
-  return checked_size(descriptor, options);
+  auto size = checked_size(descriptor, options);
+  if (size && std::holds_alternative<UnknownLayout>(descriptor.layout) &&
+      (!descriptor.buffers.empty() || descriptor.sections() != 0))
+    return Error{.code = Errc::unsupported,
+                 .field = "layout_tag",
+                 .what = "only its owner knows where an unknown layout has its buffer table",
+                 .found = static_cast<std::uint8_t>(tag(descriptor.layout))};
+  return size;
 }
 
 Result<std::uint32_t> encode_into(const Descriptor& descriptor, std::span<std::byte> out,
@@ -778,6 +849,7 @@ std::optional<Error> opaque(const Descriptor& descriptor) noexcept {
   if (quantization != nullptr && std::holds_alternative<OpaqueScheme>(quantization->scheme))
     return unsupported("quantization.scheme_tag", "an unknown quantization scheme",
                        static_cast<std::uint8_t>(tag(quantization->scheme)));
+  if (auto fits = validate_scheme(descriptor); !fits) return fits.error();
   return std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "hurray/checked.hpp"
+#include "hurray/cursor.hpp"
 #include "packed_bits.hpp"
 
 namespace hurray {
@@ -102,6 +103,57 @@ std::byte* swap_items(std::byte* to, const std::byte* from, std::int64_t stride,
   return to;
 }
 
+void one_by_one(const std::byte* packed, unsigned width, std::uint64_t first,
+                std::span<std::byte> out) noexcept {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::uint64_t e = first + i;
+    const std::uint64_t at = e / 8 * width + e % 8 * width / 8;
+    const auto shift = static_cast<unsigned>(e % 8 * width % 8);
+    out[i] = static_cast<std::byte>(take_bits(packed + at, shift, width));
+  }
+}
+
+// Groups of eight elements.
+
+/// The elements of each byte, one per byte.
+template <unsigned Width>
+constexpr auto elements_of_byte = [] {
+  std::array<std::array<std::uint8_t, 8 / Width>, 256> table{};
+  for (unsigned byte = 0; byte < 256; ++byte)
+    for (unsigned k = 0; k < 8 / Width; ++k)
+      table[byte][k] = static_cast<std::uint8_t>(byte >> (k * Width) & ((1u << Width) - 1));
+  return table;
+}();
+
+template <unsigned Width>
+void unpack_by_table(const std::byte* __restrict from, std::size_t groups,
+                     std::byte* __restrict to) noexcept {
+  for (std::size_t i = 0; i < groups * Width; ++i, to += 8 / Width)
+    std::memcpy(to, elements_of_byte<Width>[static_cast<std::uint8_t>(from[i])].data(), 8 / Width);
+}
+
+/// A loop that compilers turn into vector instructions.
+void unpack_nibbles(const std::byte* __restrict from, std::size_t groups,
+                    std::byte* __restrict to) noexcept {
+  for (std::size_t i = 0; i < groups * 4; ++i) {
+    to[2 * i] = from[i] & std::byte{15};
+    to[2 * i + 1] = from[i] >> 4;
+  }
+}
+
+/// Elements of 6 bits: 48 bits are drawn apart into 8 bytes, each half in turn.
+void unpack_six(const std::byte* __restrict from, std::size_t groups,
+                std::byte* __restrict to) noexcept {
+  for (std::size_t g = 0; g < groups; ++g, from += 6, to += 8) {
+    std::uint64_t x = detail::load<std::uint32_t>(from) |
+                      std::uint64_t{detail::load<std::uint16_t>(from + 4)} << 32;
+    x = (x & 0x0000000000FFFFFF) | (x << 8 & 0x00FFFFFF00000000);
+    x = (x & 0x00000FFF00000FFF) | (x << 4 & 0x0FFF00000FFF0000);
+    x = (x & 0x003F003F003F003F) | (x << 2 & 0x3F003F003F003F00);
+    detail::store(to, x);
+  }
+}
+
 }  // namespace
 
 std::uint64_t ArraySource::packed_size() const noexcept {
@@ -158,12 +210,28 @@ void gather(const ArraySource& source, std::uint64_t offset, std::span<std::byte
 
 void unpack(const std::byte* packed, unsigned width, std::uint64_t first,
             std::span<std::byte> out) noexcept {
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::uint64_t e = first + i;
-    const std::uint64_t at = e / 8 * width + e % 8 * width / 8;
-    const auto shift = static_cast<unsigned>(e % 8 * width % 8);
-    out[i] = static_cast<std::byte>(take_bits(packed + at, shift, width));
+  // Eight elements fill `width` bytes: single ones up to the first that starts such a group, and
+  // after the last.
+  const std::size_t before = std::min<std::size_t>((8 - first % 8) % 8, out.size());
+  one_by_one(packed, width, first, out.first(before));
+  first += before;
+  out = out.subspan(before);
+  const std::size_t groups = out.size() / 8;
+  const std::byte* from = packed + static_cast<std::size_t>(first / 8) * width;
+  switch (width) {
+    case 1:
+      unpack_by_table<1>(from, groups, out.data());
+      break;
+    case 2:
+      unpack_by_table<2>(from, groups, out.data());
+      break;
+    case 4:
+      unpack_nibbles(from, groups, out.data());
+      break;
+    default:
+      unpack_six(from, groups, out.data());
   }
+  one_by_one(packed, width, first + groups * 8, out.subspan(groups * 8));
 }
 
 }  // namespace hurray

@@ -3,8 +3,55 @@
 #include <algorithm>
 
 #include "hurray/checked.hpp"
+#include "quantization_fields.hpp"
 
 namespace hurray {
+namespace {
+
+/// There is no descriptor whose bytes an offset could count.
+Error alone(Error error) noexcept {
+  error.offset = Error::no_offset;
+  return error;
+}
+
+}  // namespace
+
+Result<void> validate(const Quantization& quantization, const Layout* layout,
+                      const EncodeOptions& options) {
+  Sizer io;
+  const DecodeOptions rules = rules_of(options);
+  QuantizationFields(layout, rules)
+      .payload(quantization, QuantizationFields::payload_bytes(quantization), io);
+  if (!io.ok()) return alone(io.error());
+  return {};
+}
+
+Result<std::vector<std::byte>> encode(const Quantization& quantization,
+                                      const EncodeOptions& options) {
+  return contain(Origin::descriptor, [&]() -> Result<std::vector<std::byte>> {
+    if (auto valid = validate(quantization, nullptr, options); !valid) return valid.error();
+    const std::uint32_t length = QuantizationFields::payload_bytes(quantization);
+    std::vector<std::byte> bytes(length);
+    Writer io(bytes);
+    const DecodeOptions rules = rules_of(options);
+    QuantizationFields(nullptr, rules).payload(quantization, length, io);
+    return bytes;
+  });
+}
+
+Result<Quantization> decode_quantization(std::span<const std::byte> payload,
+                                         const DecodeOptions& options) {
+  return contain(Origin::descriptor, [&]() -> Result<Quantization> {
+    constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
+    const std::size_t length = std::min(payload.size(), most);
+    Quantization quantization;
+    Reader io(payload.first(length));
+    QuantizationFields(nullptr, options)
+        .payload(quantization, static_cast<std::uint32_t>(length), io);
+    if (!io.ok()) return alone(io.error());
+    return quantization;
+  });
+}
 
 SchemeParameters parameters(const Scheme& scheme) noexcept {
   return std::visit(

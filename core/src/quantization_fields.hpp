@@ -13,13 +13,41 @@ namespace hurray {
 class QuantizationFields {
  public:
   QuantizationFields(const Descriptor& descriptor, const DecodeOptions& options) noexcept
-      : descriptor_(descriptor), options_(options) {}
+      : descriptor_(&descriptor),
+        layout_(&descriptor.layout),
+        buffers_of_(&descriptor),
+        options_(options) {}
+  /// A scheme of which nothing is asked but that its fields hold and that its buffers are those of
+  /// the tensor, whether or not it fits type and shape.
+  static QuantizationFields unfit(const Descriptor& descriptor,
+                                  const DecodeOptions& options) noexcept {
+    QuantizationFields fields(nullptr, options);
+    fields.buffers_of_ = &descriptor;
+    return fields;
+  }
+  /// A scheme alone: of the tensor that it will belong to at most the layout is known, and rules
+  /// that ask for more are left out.
+  QuantizationFields(const Layout* layout, const DecodeOptions& options) noexcept
+      : layout_(layout), options_(options) {}
 
   template <class Q, class Io>
   void run(Q& q, Io& io) {
-    std::uint32_t length = io_length(q);
+    std::uint32_t length = payload_bytes(q);
     io("quantization_length", length);
     at_length_ = io.last();
+    payload(q, length, io);
+  }
+
+  /// Bytes from `scheme_tag` on.
+  static std::uint32_t payload_bytes(const Quantization& q) noexcept {
+    const SchemeInfo* row = info(hurray::tag(q.scheme));
+    return (row != nullptr ? row->payload_bytes : header_bytes) +
+           static_cast<std::uint32_t>(q.rest.size());
+  }
+
+  /// The section without its length.
+  template <class Q, class Io>
+  void payload(Q& q, std::uint32_t length, Io& io) {
     io.check(length >= header_bytes, [&] { return too_short(header_bytes, length); });
     if constexpr (Io::reads)
       io.check(length <= io.left(), [&] {
@@ -54,16 +82,17 @@ class QuantizationFields {
 
   void axis(auto& value, auto& io) const {
     io("quantization.axis", value);
-    const std::size_t rank = descriptor_.shape.rank();
-    io.check(value < rank, [&] {
-      return Error{.code = Errc::out_of_bounds,
-                   .expect = Expect::as_said,
-                   .field = "quantization.axis",
-                   .what = "a dimension of the tensor",
-                   .found = value};
-    });
+    if (const auto rank = known_rank()) {
+      io.check(value < *rank, [&] {
+        return Error{.code = Errc::out_of_bounds,
+                     .expect = Expect::as_said,
+                     .field = "quantization.axis",
+                     .what = "a dimension of the tensor",
+                     .found = value};
+      });
+    }
     if (!io.ok()) return;
-    io.check(descriptor_.shape[value] != dynamic, [&] {
+    io.check(descriptor_ == nullptr || descriptor_->shape[value] != dynamic, [&] {
       return Error{.code = Errc::inconsistent,
                    .field = "quantization.axis",
                    .what = "the quantized dimension has no dynamic size"};
@@ -95,8 +124,7 @@ class QuantizationFields {
                             .found = value};
              });
     if (!io.ok()) return;
-    const std::uint64_t size = descriptor_.shape[axis];
-    if (const auto* paged = std::get_if<BlockPaged>(&descriptor_.layout)) {
+    if (const auto* paged = layout_ != nullptr ? std::get_if<BlockPaged>(layout_) : nullptr) {
       io.check(value == paged->page_size, [&] {
         return Error{.code = Errc::inconsistent,
                      .expect = Expect::exactly,
@@ -107,6 +135,8 @@ class QuantizationFields {
       });
       return;
     }
+    if (descriptor_ == nullptr) return;
+    const std::uint64_t size = descriptor_->shape[axis];
     if (row_->tag == SchemeTag::mxfp) {
       io.check(size != 0 && size % value == 0, [&] {
         return Error{.code = Errc::inconsistent,
@@ -161,7 +191,8 @@ class QuantizationFields {
   }
 
   void zero_point(std::int32_t value, auto& io) const {
-    const auto range = zero_point_range(descriptor_.dtype);
+    if (descriptor_ == nullptr) return;
+    const auto range = zero_point_range(descriptor_->dtype);
     io.check(!range || (value >= range->least && value <= range->most), [&] {
       return Error{.code = Errc::invalid_value,
                    .expect = Expect::signed_as_said,
@@ -176,14 +207,16 @@ class QuantizationFields {
   static constexpr std::uint8_t known_version = 1;
 
   void judge_buffer(Field field, std::uint32_t value, auto& io) const {
-    io.check(value < descriptor_.buffers.size(), [&] {
+    const std::size_t count = buffers_of_ != nullptr ? buffers_of_->buffers.size() : no_buffer;
+    io.check(value < count, [&] {
       return Error{.code = Errc::out_of_bounds,
                    .expect = Expect::as_said,
                    .field = field.name,
                    .what = "the index of one of the buffers",
                    .found = value};
     });
-    const std::size_t own = own_buffers(info(descriptor_.layout), descriptor_.shape.rank());
+    if (buffers_of_ == nullptr) return;
+    const std::size_t own = own_buffers(info(buffers_of_->layout), buffers_of_->shape.rank());
     io.check(value >= own, [&] {
       return Error{.code = Errc::inconsistent,
                    .expect = Expect::at_least,
@@ -194,12 +227,14 @@ class QuantizationFields {
     });
   }
 
-  bool is_paged() const noexcept { return std::holds_alternative<BlockPaged>(descriptor_.layout); }
+  bool is_paged() const noexcept {
+    return layout_ != nullptr && std::holds_alternative<BlockPaged>(*layout_);
+  }
 
-  static std::uint32_t io_length(const Quantization& q) noexcept {
-    const SchemeInfo* row = info(hurray::tag(q.scheme));
-    return (row != nullptr ? row->payload_bytes : header_bytes) +
-           static_cast<std::uint32_t>(q.rest.size());
+  std::optional<std::size_t> known_rank() const noexcept {
+    if (descriptor_ != nullptr) return descriptor_->shape.rank();
+    if (is_paged()) return info(LayoutTag::block_paged)->max_rank;
+    return std::nullopt;
   }
 
   template <std::size_t I = 0>
@@ -221,6 +256,14 @@ class QuantizationFields {
             .offset = at_length_,
             .expected = least,
             .found = found};
+  }
+
+  /// An unknown element type hides whether the scheme goes with it.
+  bool stores() const noexcept {
+    if (descriptor_ == nullptr) return true;
+    const DType dtype = descriptor_->dtype;
+    const bool known = info(dtype) != nullptr || is_private(static_cast<std::uint8_t>(dtype));
+    return !known || row_->stores(dtype);
   }
 
   template <class Io>
@@ -254,9 +297,7 @@ class QuantizationFields {
                    .found = static_cast<std::uint64_t>(bits & ~row_->flags)};
     });
     symmetric_ = bits != 0;
-    const bool known = info(descriptor_.dtype) != nullptr ||
-                       is_private(static_cast<std::uint8_t>(descriptor_.dtype));
-    io.check(!known || row_->stores(descriptor_.dtype), [&] {
+    io.check(stores(), [&] {
       return Error{.code = Errc::inconsistent,
                    .expect = Expect::as_said,
                    .field = "quantization.scheme_tag",
@@ -281,7 +322,9 @@ class QuantizationFields {
         scheme);
   }
 
-  const Descriptor& descriptor_;
+  const Descriptor* descriptor_ = nullptr;
+  const Layout* layout_ = nullptr;
+  const Descriptor* buffers_of_ = nullptr;
   const DecodeOptions& options_;
   const SchemeInfo* row_ = nullptr;
   std::uint64_t at_length_ = 0;

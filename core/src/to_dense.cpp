@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "hurray/checked.hpp"
 #include "hurray/data_checks.hpp"
@@ -200,6 +201,62 @@ void gather_strided(const Elements& elements, const Strides& strides, std::span<
   gather(source, 0, out);
 }
 
+/// Entries of whole bytes, line by line. What the index buffers say is judged once more, as others
+/// may write to them.
+template <std::size_t Bytes, class Lines>
+Result<void> scatter(const Lines& layout, const Elements& elements, std::span<std::byte> out) {
+  const Shape& shape = elements.tensor().descriptor().shape;
+  const IndexBuffers buffers = index_buffers(elements.tensor());
+  const IndexArray coordinates = buffers[1];
+  const IndexArray pointers = buffers[2];
+  const std::byte* from = elements.tensor().buffer(0).data();
+  constexpr bool by_rows = Lines::major == 0;
+  const std::size_t line_bytes = (by_rows ? *to_size(shape[1]) : 1) * Bytes;
+  const std::size_t step = (by_rows ? 1 : *to_size(shape[1])) * Bytes;
+  const std::uint64_t size = shape[Lines::minor];
+  const std::uint64_t stored = std::min(layout.nnz, coordinates.size());
+  std::uint64_t walked = 0;
+  std::uint64_t moved = 0;
+  std::byte* line_start = out.data();
+  for (std::uint64_t line = 0; line < shape[Lines::major]; ++line, line_start += line_bytes) {
+    const IndexSlice in = pointers.slice(line, stored).after(walked);
+    for (std::uint64_t slot = in.first; slot < in.last; ++slot) {
+      const std::uint64_t coordinate = coordinates[slot];
+      if (coordinate >= size) return index_buffers_changed();
+      std::memcpy(line_start + static_cast<std::size_t>(coordinate) * step,
+                  from + static_cast<std::size_t>(slot) * Bytes, Bytes);
+    }
+    moved += in.last - in.first;
+  }
+  if (moved != layout.nnz) return index_buffers_changed();
+  return {};
+}
+
+/// By `scatter`; none where the layout has no lines, or elements of this width no such way.
+std::optional<Result<void>> move_lines(const Elements& elements, std::span<std::byte> out) {
+  return std::visit(
+      [&]<class T>(const T& layout) -> std::optional<Result<void>> {
+        if constexpr (std::is_same_v<T, Csr> || std::is_same_v<T, Csc>) {
+          switch (elements.width()) {
+            case 8:
+              return scatter<1>(layout, elements, out);
+            case 16:
+              return scatter<2>(layout, elements, out);
+            case 32:
+              return scatter<4>(layout, elements, out);
+            case 64:
+              return scatter<8>(layout, elements, out);
+            case 128:
+              return scatter<16>(layout, elements, out);
+            default:
+              break;
+          }
+        }
+        return std::nullopt;
+      },
+      elements.tensor().descriptor().layout);
+}
+
 /// Page by page. The tokens of all sequences follow each other in dimension 0.
 Result<void> move_pages(const Elements& elements, const BlockPaged& layout, Mover& mover) {
   const Shape& shape = elements.tensor().descriptor().shape;
@@ -239,15 +296,6 @@ bool stores_zeros(const Elements& elements, std::uint64_t nnz) {
   return false;
 }
 
-std::optional<std::uint64_t> nnz_of(const Layout& layout) noexcept {
-  return std::visit(
-      []<class T>(const T& alternative) -> std::optional<std::uint64_t> {
-        if constexpr (SparseLayout<T>) return alternative.nnz;
-        return std::nullopt;
-      },
-      layout);
-}
-
 /// Counts of a sparse tensor take stored zeros for elements; those of a dense one do not.
 std::optional<Statistics> statistics_of(const Elements& elements) {
   const Descriptor& d = elements.tensor().descriptor();
@@ -275,6 +323,7 @@ Result<void> copy_elements(const Elements& elements, std::span<std::byte> out) {
     gather_strided(elements, *strides, out);
     return {};
   }
+  if (auto moved = move_lines(elements, out)) return *std::move(moved);
   Mover mover(elements, out);
   if (const auto* paged = std::get_if<BlockPaged>(&d.layout)) {
     if (auto done = move_pages(elements, *paged, mover); !done) return done;

@@ -382,6 +382,7 @@ Result<std::vector<File::State::Part>> File::State::composite(std::size_t i, Des
 Result<std::optional<std::uint32_t>> File::State::member_count(std::size_t i) const {
   const auto none = std::optional<std::uint32_t>();
   const Entry entry = index.entry(i);
+  if (entry.data_length != 0) return none;  // row 25
   const auto bytes = descriptor_bytes(i);
   if (!bytes) {
     const Errc code = bytes.error().code;
@@ -604,7 +605,7 @@ Result<std::vector<std::optional<std::size_t>>> File::owners() const {
         if (!heads.empty()) --heads.back().left;
       }
     }
-    if (!state_->options.permissive || heads.empty()) return owners;
+    if (heads.empty()) return owners;
     std::vector<bool> torn(index.size());
     for (const Head& head : heads) torn[head.entry] = true;
     for (auto& owner : owners)

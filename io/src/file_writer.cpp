@@ -42,6 +42,13 @@ hurray::Error taken_name() noexcept {
           .what = "another tensor of this file has this name"};
 }
 
+/// The name of the tensor at `path` below the head `name` (D21).
+std::string name_at(std::string_view name, std::span<const std::size_t> path) {
+  std::string own(name);
+  for (const std::size_t i : path) own += "." + std::to_string(i);
+  return own;
+}
+
 template <class... Parts>
 Bytes encoded(const Parts&... run) {
   Sizer sizer(Origin::file);
@@ -113,6 +120,14 @@ struct FileWriter::State {
   /// One more tensor after those that are written and `planned`.
   Result<Plan> plan(std::string_view name, const Descriptor& descriptor,
                     std::span<const BufferSource> buffers, std::span<const Plan> planned) const;
+  /// All tensors of an item, and what the writer's rules become with them.
+  struct ItemPlan {
+    CompositeChecker checker;
+    std::vector<std::vector<BufferSource>> buffers = {};
+    std::vector<Plan> plans = {};
+  };
+  Result<void> plan_item(std::string_view name, const Item& item,
+                         std::span<const std::string> given, ItemPlan& all) const;
   Error in_composite(const hurray::Error& error, const CompositeChecker& judge,
                      std::string_view name) const {
     Error result = inside(error, judge);
@@ -323,6 +338,15 @@ Result<void> FileWriter::State::settle(Result<void> result) {
   return result;
 }
 
+std::vector<std::string> member_names(std::string_view name, const Item& item) {
+  std::vector<std::string> names;
+  for_each_item(item, [&](const Item&, std::span<const std::size_t> path) {
+    if (!path.empty()) names.push_back(name_at(name, path));
+    return true;
+  });
+  return names;
+}
+
 FileWriter::FileWriter(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 FileWriter::FileWriter(FileWriter&&) noexcept = default;
 FileWriter& FileWriter::operator=(FileWriter&&) noexcept = default;
@@ -390,42 +414,53 @@ Result<void> FileWriter::write(std::string_view name, const Descriptor& descript
   });
 }
 
+Result<void> FileWriter::State::plan_item(std::string_view name, const Item& item,
+                                          std::span<const std::string> given, ItemPlan& all) const {
+  Result<void> valid;
+  const auto add = [&](const Item& part, std::span<const std::size_t> path) -> Result<void> {
+    const bool is_given = !path.empty() && !given.empty();
+    if (is_given && all.plans.size() > given.size()) return about(unnamed(), name);
+    const std::string own = is_given ? given[all.plans.size() - 1] : name_at(name, path);
+    if (auto fits = all.checker.add(part, path); !fits)
+      return in_composite(fits.error(), all.checker, own);
+    auto sources = sources_of(part.tensor);
+    if (!sources) return about(sources.error(), own);
+    all.buffers.push_back(*std::move(sources));
+    auto plan = this->plan(own, part.tensor.wire_descriptor(), all.buffers.back(), all.plans);
+    if (!plan) return std::move(plan).error();
+    all.plans.push_back(*std::move(plan));
+    return {};
+  };
+  for_each_item(item, [&](const Item& part, std::span<const std::size_t> path) {
+    valid = add(part, path);
+    return valid.has_value();
+  });
+  if (!valid) return valid;
+  if (given.empty()) return {};  // derived names differ from each other
+  if (given.size() != all.plans.size() - 1) return about(unnamed(), name);
+  std::set<std::string_view> own;
+  for (const Plan& plan : all.plans)
+    if (!own.insert(plan.name).second) return about(taken_name(), plan.name);
+  return {};
+}
+
+Result<void> FileWriter::check_item(std::string_view name, const Item& item,
+                                    std::span<const std::string> names) const {
+  return contain(Origin::file, [&] {
+    State::ItemPlan all{state_->checker.trial()};
+    return state_->plan_item(name, item, names, all);
+  });
+}
+
 Result<void> FileWriter::write_item(std::string_view name, const Item& item,
-                                    std::span<const std::string> member_names) {
+                                    std::span<const std::string> names) {
   return contain(Origin::file, [&]() -> Result<void> {
     State& state = *state_;
-    CompositeChecker trial = state.checker.trial();
-    std::vector<std::vector<BufferSource>> buffers;
-    std::vector<Plan> plans;
-    Result<void> valid;
-    const auto add = [&](const Item& part, std::span<const std::size_t> path) -> Result<void> {
-      std::string own(name);
-      if (!path.empty() && !member_names.empty()) {
-        if (plans.size() > member_names.size()) return state.about(unnamed(), name);
-        own = member_names[plans.size() - 1];
-      } else {
-        for (const std::size_t i : path) own += "." + std::to_string(i);
-      }
-      if (auto fits = trial.add(part, path); !fits)
-        return state.in_composite(fits.error(), trial, own);
-      auto sources = sources_of(part.tensor);
-      if (!sources) return state.about(sources.error(), own);
-      buffers.push_back(*std::move(sources));
-      auto plan = state.plan(own, part.tensor.wire_descriptor(), buffers.back(), plans);
-      if (!plan) return std::move(plan).error();
-      plans.push_back(*std::move(plan));
-      return {};
-    };
-    for_each_item(item, [&](const Item& part, std::span<const std::size_t> path) {
-      valid = add(part, path);
-      return valid.has_value();
-    });
-    if (!valid) return valid;
-    if (!member_names.empty() && member_names.size() != plans.size() - 1)
-      return state.about(unnamed(), name);
-    if (auto ready = state.prepare(plans); !ready) return ready;
-    state.checker.adopt(std::move(trial));
-    return state.put_planned(plans);
+    State::ItemPlan all{state.checker.trial()};
+    if (auto valid = state.plan_item(name, item, names, all); !valid) return valid;
+    if (auto ready = state.prepare(all.plans); !ready) return ready;
+    state.checker.adopt(std::move(all.checker));
+    return state.put_planned(all.plans);
   });
 }
 

@@ -599,6 +599,34 @@ TEST(CompositeFile, NamesAreJudgedBeforeTheFirstByte) {
   }
 }
 
+TEST(CompositeFile, ItemsAreCheckedWithoutBeingWritten) {
+  const TemporaryFolder folder;
+  auto writer = create(folder / "a.hrry", plain());
+  const std::vector<std::string> names{"x", "y"}, twice{"x", "x"}, one{"x"};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(failure(writer.check_item("grid", grid())), "");
+    EXPECT_EQ(failure(writer.check_item("grid", grid(), names)), "");
+  }
+  EXPECT_EQ(error_of(writer.check_item("grid", grid(), twice)).code, Errc::duplicate);
+  EXPECT_EQ(error_of(writer.check_item("grid", grid(), one)).field, "member_names");
+  Item spoiled = grid();
+  spoiled.members.pop_back();
+  EXPECT_EQ(error_of(writer.check_item("bad", spoiled)).field, "layout.member_count");
+  ASSERT_EQ(failure(writer.write_item("grid", grid())), "");
+  EXPECT_EQ(failure(writer.check_item("x", {tensor_of(int8({1}))})), "");
+  EXPECT_EQ(error_of(writer.check_item("grid", grid())).code, Errc::duplicate);
+  ASSERT_EQ(failure(writer.finish()), "");
+  EXPECT_EQ(error_of(writer.check_item("more", grid())).code, Errc::invalid_state);
+  EXPECT_EQ(open(folder / "a.hrry").size(), 3u);
+}
+
+TEST(CompositeFile, NamesOfMembers) {
+  EXPECT_EQ(
+      member_names("top", nested()),
+      (std::vector<std::string>{"top.0", "top.1", "top.1.0", "top.1.0.0", "top.1.0.1", "top.1.1"}));
+  EXPECT_TRUE(member_names("t", {tensor_of(int8({1}))}).empty());
+}
+
 TEST(CompositeFile, NothingTornIsFinished) {
   const TemporaryFolder folder;
   auto writer = create(folder / "a.hrry", plain());
@@ -629,6 +657,18 @@ Image with_grid() {
 
 std::size_t descriptor_of(const Image& image, std::size_t entry) {
   return static_cast<std::size_t>(image.get<std::uint64_t>(image.entry(entry)));
+}
+
+TEST(CompositeFile, OwnersReadTheDescriptorsOfHeadsAlone) {
+  const TemporaryFolder folder;
+  Image image = with_grid();
+  // "t" and the members of "grid" become nobody's descriptors; their data_length says what counts.
+  for (const std::size_t entry : {0u, 2u, 3u})
+    image.set<std::uint32_t>(descriptor_of(image, entry), 0x3F3F3F3F);
+  write_bytes(folder / "a.hrry", image.bytes);
+  const File file = open(folder / "a.hrry");
+  EXPECT_EQ(owners(file), (std::vector<std::string>{"-", "-", "grid", "grid"}));
+  EXPECT_FALSE(file.item("grid"));
 }
 
 TEST(CompositeFile, Row28) {
@@ -680,7 +720,7 @@ TEST(CompositeFile, TornHeadsSayWhatIsMissing) {
             file.path() +
                 ": tensor \"grid\": layout.member_count: expected at least 3 tensors behind the "
                 "head (torn composite), found 2 (truncated); its members can be read one by one");
-  EXPECT_EQ(owners(file), (std::vector<std::string>{"-", "-", "grid", "grid"}));
+  EXPECT_EQ(owners(file), (std::vector<std::string>{"-", "-", "-", "-"}));
   OpenOptions permissive;
   permissive.permissive = true;
   const File lenient = open(folder / "a.hrry", permissive);

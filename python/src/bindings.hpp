@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "hurray/composite.hpp"
 #include "hurray/io/buffer_source.hpp"
 #include "hurray/io/error.hpp"
 #include "hurray/tensor.hpp"
@@ -83,6 +84,8 @@ decltype(auto) without_gil(Body&& body) {
 /// `hurray.Dtype`: one Python object per tag.
 struct PyDtype {
   DType tag;
+
+  friend bool operator==(const PyDtype&, const PyDtype&) = default;
 };
 
 /// `hurray.Device`. `device_id` is known in the running program only; it is not in the format.
@@ -94,8 +97,10 @@ struct PyDevice {
   friend bool operator==(const PyDevice&, const PyDevice&) = default;
 };
 
-/// The object of a tag, assigned or private. Precondition: one of the two.
+/// The object of a tag. Precondition: neither 0x00 nor 0xFF, which no descriptor has.
 nb::object dtype_object(DType tag);
+/// The core's name; "extension" for a private tag and for one that this release does not know.
+std::string_view dtype_name(DType tag) noexcept;
 /// The constant of `hurray.device` where there is one, else a new object.
 nb::object device_object(const PyDevice& device);
 /// How a `Device` prints (08-python-api.md section 4), and how it hashes.
@@ -105,11 +110,15 @@ Py_hash_t hash_of(const PyDevice& device) noexcept;
 // ---- tensor.cpp
 // -----------------------------------------------------------------------------------
 
+Strides strides_in_elements(const hurray::Descriptor& descriptor);
+
 /// `hurray.Tensor`: a core tensor and the objects that `t.dtype` and `t.device` return.
 struct PyTensor {
   hurray::Tensor tensor;
   nb::object dtype;   ///< hurray.Dtype; the object that was given, where one was
   nb::object device;  ///< hurray.Device; likewise, `device_id` included
+  /// In elements, of element [0,…,0] on; empty where the layout has none or a size is dynamic.
+  Strides strides = strides_in_elements(tensor.descriptor());
 
   const hurray::Descriptor& descriptor() const noexcept { return tensor.descriptor(); }
   const PyDevice& placement() const { return *nb::inst_ptr<PyDevice>(device); }
@@ -123,11 +132,6 @@ nb::object wrap_tensor(Result<hurray::Tensor>&& tensor, nb::object device = {});
 /// The tensor behind a `hurray.Tensor`, or null for any other object. Borrowed.
 const PyTensor* unwrap_tensor(nb::handle object) noexcept;
 
-/// Why this module cannot make a `hurray.Tensor` of the descriptor yet: it has classes for the
-/// layouts with strides, and none for the others, quantization, private types and composites. An
-/// error of the kind `unsupported`; none where it can.
-std::optional<hurray::Error> lacks_class(const hurray::Descriptor& descriptor) noexcept;
-
 /// Whether the layout's elements are at sums of index times stride.
 bool has_strides(const hurray::Layout& layout) noexcept;
 
@@ -137,13 +141,14 @@ nb::object new_tensor(DType dtype, Shape shape, Buffer buffer, nb::object device
 /// The device that a buffer table declares. Precondition: it has a row.
 PyDevice declared_device(const hurray::Descriptor& descriptor) noexcept;
 
-// ---- descriptor.cpp, layout.cpp, sections.cpp
+// ---- descriptor.cpp, layout.cpp, statistics.cpp, shard.cpp, extension_type.cpp, quantization.cpp
 // -----------------------------------------------------
 
 /// `hurray.Descriptor`.
 struct PyDescriptor {
   hurray::Descriptor value;
-  nb::object device;  ///< hurray.Device; None where there are no buffers (Y15)
+  nb::object device;        ///< hurray.Device; None where there are no buffers (Y15)
+  bool permissive = false;  ///< Decoded so, and hence encoded so.
 };
 nb::object wrap_descriptor(hurray::Descriptor descriptor, nb::object device = {});
 
@@ -163,19 +168,58 @@ nb::object wrap_layout(const hurray::Layout& layout);
 /// Raises `InvalidDescriptorError` naming the layout unless it fits the shape.
 void check_layout(const hurray::Layout& layout, const Shape& shape);
 
-/// `hurray.Statistics`, `hurray.Shard`.
+/// `hurray.Statistics`, `hurray.Shard`, `hurray.ExtensionType`.
 struct PyStatistics {
   Statistics value;
 };
 struct PyShard {
   Shard value;
 };
+struct PyExtensionType {
+  ExtensionType value;
+};
+/// The section as a value object; `None` where the descriptor has none.
 nb::object wrap_statistics(const hurray::Descriptor& descriptor);
 nb::object wrap_shard(const hurray::Descriptor& descriptor);
+nb::object wrap_extension_type(const hurray::Descriptor& descriptor);
+
+/// The five schemes, one class each over this; a private or unknown scheme has no class and is
+/// `None` (its descriptor is opaque and `encode()` has the bytes).
+struct PyQuantization {
+  hurray::Quantization value;
+};
+nb::object wrap_quantization(const hurray::Descriptor& descriptor);
+/// The scheme behind a Python object; `InvalidDescriptorError` that names the classes for another.
+const hurray::Quantization& quantization_argument(nb::handle value);
+
+// ---- composite.cpp
+// -------------------------------------------------------------------------------
+
+/// `hurray.Composite`: a head with what it binds, and the Python objects of its members. One that
+/// was read inside another shares the whole tree.
+struct PyComposite {
+  std::shared_ptr<const hurray::Item> shared;
+  nb::tuple members;  ///< hurray.Tensor or hurray.Composite, the objects that were passed
+  const hurray::Item& item = *shared;
+};
+/// A plain tensor as `hurray.Tensor`, which has no role (Y21); a head as `hurray.Composite`.
+nb::object wrap_item(hurray::Item&& item);
+/// What the constructor makes of a whole head, sections included; its count is that of `members`.
+nb::object wrap_composite(hurray::Descriptor head, nb::tuple members);
+/// The composite behind a `hurray.Composite`, or null for any other object. Borrowed.
+const PyComposite* unwrap_composite(nb::handle object) noexcept;
+/// `max_composite_depth=`: none for `None`, `ValueError` outside 1 to 64.
+std::optional<std::uint32_t> composite_depth_argument(nb::handle value);
 
 /// Sizes as the tuple of ints and `None` that `shape` returns, and their product.
 nb::tuple wrap_shape(const Shape& shape);
 nb::object wrap_size(const Shape& shape);
+
+// ---- print_options.cpp
+// ----------------------------------------------------------------------------
+
+/// Sparse tensors print their arrays in this context (08-python-api.md section 18).
+bool prints_content();
 
 // ---- arguments.cpp
 // --------------------------------------------------------------------------------
@@ -232,6 +276,7 @@ struct HostArray {
   std::shared_ptr<Owner> owner;  ///< keeps the memory alive
   bool readonly = false;
   bool packed = false;  ///< row-major elements narrower than a byte, as they are stored here
+  std::string_view component = {};  ///< what messages call it, where there are several; lives on
 };
 
 /// Anything that keeps a Python object alive; gives it back with the GIL, from any thread.
@@ -242,6 +287,16 @@ void drop_reference(PyObject* object) noexcept;
 
 /// The copy rule of section 13.1; the result declares `device` (default: the constant for the CPU).
 nb::object tensor_from(const HostArray& array, Copy copy, nb::object device = {});
+
+/// What `copy=False` raises.
+[[noreturn]] void copy_required(const HostArray& array, const std::string& why);
+
+/// The elements one after another, last dimension fastest, by the same rule: one buffer of a tensor
+/// of several.
+Buffer row_major_buffer(const HostArray& array, Copy copy);
+
+/// Any source of `asarray` as an array in host memory; what `copy` forbids raises.
+HostArray host_array_of(nb::handle object, Copy copy, std::string_view component);
 
 /// What `asarray(obj, copy=…)` makes of any source.
 nb::object ingest(nb::handle object, Copy copy);
@@ -262,6 +317,13 @@ struct WritableSource {
 /// the object is one of them and cannot be represented.
 std::optional<WritableSource> writable_source(nb::handle object);
 
+// ---- capsule.cpp
+// ----------------------------------------------------------------------------------
+
+/// Whether the object hands itself over by a native capsule; what `from_hurray` makes of it.
+bool has_hurray(nb::handle object);
+nb::object tensor_from_hurray(nb::handle object);
+
 // ---- numpy.cpp
 // ------------------------------------------------------------------------------------
 
@@ -279,7 +341,10 @@ void bind_dtype(nb::module_& m);
 void bind_device(nb::module_& m);
 void bind_buffer_handle(nb::module_& m);
 void bind_layout(nb::module_& m);
-void bind_sections(nb::module_& m);  // Statistics, Shard
+void bind_statistics(nb::module_& m);
+void bind_shard(nb::module_& m);
+void bind_extension_type(nb::module_& m);
+void bind_quantization(nb::module_& m);  // the five schemes, decode_quantization
 void bind_descriptor(nb::module_& m);
 void bind_tensor(nb::module_& m);
 void bind_ingest(nb::module_& m);  // from_numpy, from_dlpack, from_torch, asarray
@@ -288,5 +353,20 @@ void bind_aligned_allocator(nb::module_& m);
 void bind_file(nb::module_& m);
 void bind_save(nb::module_& m);
 void bind_stream(nb::module_& m);
+void bind_composite(nb::module_& m);
+void bind_sparse(nb::module_& m);         // from_scipy, sparse_coo
+void bind_capsule(nb::module_& m);        // from_hurray
+void bind_print_options(nb::module_& m);  // set_print_options, get_print_options, print_options
+void bind_pickle(nb::module_& m);         // what rebuilds pickled objects
+
+/// Parts of `hurray.Tensor`, each with the file that says what they do.
+void def_components(nb::class_<PyTensor>& type);  // components.cpp: nnz, values, row_ptr, …
+void def_transpose(nb::class_<PyTensor>& type);   // transpose.cpp: transpose, T
+void def_values(nb::class_<PyTensor>& type);      // values.cpp: dequantize, to_dense, validate
+void def_sparse(nb::class_<PyTensor>& type);      // sparse.cpp: to_scipy
+void def_capsule(nb::class_<PyTensor>& type);     // capsule.cpp: __hurray__
+void def_exchange(nb::class_<PyTensor>& type);    // exchange.cpp: __dlpack_c_exchange_api__
+void def_pickle(nb::class_<PyTensor>& type);  // pickle.cpp: __reduce_ex__, __copy__, __deepcopy__
+void def_html(nb::class_<PyTensor>& type);    // html.cpp: _repr_html_
 
 }  // namespace hurray::python

@@ -1,7 +1,8 @@
 #include <array>
 #include <limits>
 
-#include "bindings.hpp"
+#include "hurray/printer.hpp"
+#include "value_object.hpp"
 
 namespace hurray::python {
 namespace {
@@ -9,9 +10,10 @@ namespace {
 /// Borrowed from the module's `_devices`, in the order of the table.
 std::array<PyObject*, devices.size()> objects{};
 
-std::string hex(std::uint8_t byte) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  return {'0', 'x', digits[byte >> 4], digits[byte & 15]};
+nb::object index(nb::handle value) {
+  nb::object number = nb::steal(PyNumber_Index(value.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  return number;
 }
 
 /// A name of `table` or the wire byte of a row or of a private value.
@@ -29,11 +31,12 @@ auto tag_argument(nb::handle value, const Table& table, std::string_view what) {
          "unknown " + std::string(what) + " '" + std::string(wanted) + "'" +
              (wanted == "private" ? ", which does not say which one" : "") + hint);
   }
-  if (!PyLong_Check(value.ptr()) || PyBool_Check(value.ptr()))
+  if (PyIndex_Check(value.ptr()) == 0 || PyBool_Check(value.ptr()))
     fail(Exc::invalid_descriptor,
          std::string(what) + " cannot be a " + python::type_name(value) + hint);
+  const nb::object number = index(value);
   int overflow = 0;
-  const long long byte = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  const long long byte = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow != 0 || byte < 0 || byte > 0xFF || name(static_cast<Tag>(byte)).empty())
     fail(Exc::invalid_descriptor,
          "no " + std::string(what) + " has wire byte " + nb::str(value).c_str() + hint);
@@ -44,13 +47,17 @@ void construct(PyDevice* self, nb::handle kind, nb::handle device_id, nb::handle
   PyDevice device;
   device.kind = tag_argument(kind, devices, "device kind");
   if (!device_id.is_none()) {
-    if (PyBool_Check(device_id.ptr()) || !PyLong_Check(device_id.ptr()))
+    if (PyBool_Check(device_id.ptr()) || PyIndex_Check(device_id.ptr()) == 0)
       fail(PyExc_TypeError, "device_id must be an int, got " + python::type_name(device_id));
-    const std::int64_t id = signed_argument(device_id, "device_id");
-    if (id < 0)
-      fail(Exc::invalid_descriptor, "device_id must be 0 or more, got " + std::to_string(id));
-    if (id > std::numeric_limits<std::int32_t>::max())
-      fail(PyExc_OverflowError, "device_id must fit in 31 bits, got " + std::to_string(id));
+    const nb::object number = index(device_id);
+    int overflow = 0;
+    const long long id = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (overflow < 0 || (overflow == 0 && id < 0))
+      fail(Exc::invalid_descriptor,
+           std::string("device_id must be 0 or more, got ") + nb::str(number).c_str());
+    if (overflow > 0 || id > std::numeric_limits<std::int32_t>::max())
+      fail(PyExc_OverflowError,
+           std::string("device_id must fit in 31 bits, got ") + nb::str(number).c_str());
     device.device_id = static_cast<std::int32_t>(id);
   }
   if (!memory_class.is_none())
@@ -58,16 +65,12 @@ void construct(PyDevice* self, nb::handle kind, nb::handle device_id, nb::handle
   new (self) PyDevice(device);
 }
 
-PyObject* compare(PyObject* self, PyObject* other, int operation) {
-  if ((operation != Py_EQ && operation != Py_NE) || !nb::isinstance<PyDevice>(other))
-    Py_RETURN_NOTIMPLEMENTED;
-  const bool equal = *nb::inst_ptr<PyDevice>(self) == *nb::inst_ptr<PyDevice>(other);
-  return PyBool_FromLong(equal == (operation == Py_EQ));
+Py_hash_t hash(PyObject* self) {
+  const auto* device = value_of<PyDevice>(self);
+  return device == nullptr ? no_hash() : hash_of(*device);
 }
 
-Py_hash_t hash(PyObject* self) { return hash_of(*nb::inst_ptr<PyDevice>(self)); }
-
-const PyType_Slot slots[] = {{Py_tp_richcompare, reinterpret_cast<void*>(compare)},
+const PyType_Slot slots[] = {{Py_tp_richcompare, reinterpret_cast<void*>(compare_values<PyDevice>)},
                              {Py_tp_hash, reinterpret_cast<void*>(hash)},
                              {0, nullptr}};
 
@@ -89,26 +92,26 @@ std::string repr(const PyDevice& device) {
   std::string text = "hurray.Device(kind='";
   text.append(name(device.kind)) += "'";
   if (info(device.kind) == nullptr)
-    text += " (" + hex(static_cast<std::uint8_t>(device.kind)) + ")";
+    text += " (" + to_hex(static_cast<std::uint8_t>(device.kind)) + ")";
   text += ", device_id=" + std::to_string(device.device_id) + ", memory_class='";
   text.append(name(device.memory_class)) += "'";
   if (is_private(static_cast<std::uint8_t>(device.memory_class)))
-    text += " (" + hex(static_cast<std::uint8_t>(device.memory_class)) + ")";
+    text += " (" + to_hex(static_cast<std::uint8_t>(device.memory_class)) + ")";
   return text + ")";
 }
 
 void bind_device(nb::module_& m) {
   using namespace nb::literals;
-  nb::class_<PyDevice>(m, "Device", nb::is_final(), nb::is_weak_referenceable(),
-                       nb::type_slots(slots),
-                       "Where a tensor's memory is declared to be: immutable, hashable, compared "
-                       "by all three fields.\n\n"
-                       "`kind` and `memory_class` are each a name or the wire byte; `device_id` is "
-                       "known in the running\n"
-                       "program only. Raises `InvalidDescriptorError` for names and bytes that do "
-                       "not exist. Whether the\n"
-                       "pair is possible is judged when a tensor is built.")
-      .def("__init__", &construct, "kind"_a.none(), "device_id"_a = nb::none(),
+  nb::class_<PyDevice> type(
+      m, "Device", nb::is_final(), nb::is_weak_referenceable(), nb::type_slots(slots),
+      "Where a tensor's memory is declared to be: immutable, hashable, compared "
+      "by all three fields.\n\n"
+      "`kind` and `memory_class` are each a name or the wire byte; `device_id` is "
+      "known in the running\n"
+      "program only. Raises `InvalidDescriptorError` for names and bytes that do "
+      "not exist. Whether the\n"
+      "pair is possible is judged when a tensor is built.");
+  type.def("__init__", &construct, "kind"_a.none(), "device_id"_a = nb::none(),
            "memory_class"_a = nb::none(),
            nb::sig("def __init__(self, kind: str | int, device_id: int | None = None, "
                    "memory_class: str | int | None = None) -> None"))
@@ -137,7 +140,16 @@ void bind_device(nb::module_& m) {
           "memory_class_tag",
           [](const PyDevice& self) { return static_cast<unsigned>(self.memory_class); },
           "The wire byte of the memory class.")
-      .def("__repr__", [](const PyDevice& self) { return repr(self); });
+      .def("__repr__", [](const PyDevice& self) { return repr(self); })
+      .def(
+          "__reduce__",
+          [](const PyDevice& self) {
+            return reduced("device",
+                           nb::make_tuple(static_cast<unsigned>(self.kind), self.device_id,
+                                          static_cast<unsigned>(self.memory_class)));
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
+  def_copy(type, "Device");
 
   nb::list all;
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -146,6 +158,15 @@ void bind_device(nb::module_& m) {
     objects[i] = made.ptr();
   }
   m.attr("_devices") = nb::tuple(all);
+  m.def(
+      "_device",
+      [](nb::handle kind, nb::handle device_id, nb::handle memory_class) {
+        PyDevice device;
+        construct(&device, kind, device_id, memory_class);
+        return device_object(device);
+      },
+      "kind"_a, "device_id"_a, "memory_class"_a,
+      nb::sig("def _device(kind: int, device_id: int, memory_class: int) -> Device"));
 }
 
 }  // namespace hurray::python

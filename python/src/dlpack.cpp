@@ -5,6 +5,7 @@
 #include <bit>
 #include <limits>
 #include <string_view>
+#include <type_traits>
 
 #include "exports.hpp"
 
@@ -40,9 +41,6 @@ constexpr auto taken_types = std::to_array<TypeRow>({
     {DType::uint2, 1, 2, false},
 });
 
-constexpr std::int32_t cpu_type = 1;
-constexpr std::int32_t cuda_host_type = 3;
-
 std::string device_text(std::int32_t type, std::int32_t id) {
   return "(" + std::to_string(type) + ", " + std::to_string(id) + ")";
 }
@@ -52,7 +50,9 @@ std::int32_t device_type(const PyDevice& device) {
   const DeviceInfo* row = info(device.kind);
   const auto at = static_cast<std::size_t>(device.memory_class);
   const std::uint8_t type = row != nullptr && at < row->dlpack.size() ? row->dlpack[at] : 0;
-  if (type == 0) refuse(Way::dlpack, "DLPack has no device type for " + repr(device));
+  if (type == 0)
+    refuse(Way::dlpack, "DLPack has no device type for " + repr(device) +
+                            "; __hurray__ carries every placement");
   return type;
 }
 
@@ -68,22 +68,22 @@ std::optional<PyDevice> placement_of(dlpack::Device device) {
 // ---- giving
 // ---------------------------------------------------------------------------------------
 
-/// One exported tensor: what the structure points to, and a share in the Python object.
+/// One exported tensor: a share in the Python object whose memory the structure points to.
 template <class Managed>
 struct Export {
   Managed managed{};
   PyObject* owner = nullptr;
-  std::array<std::int64_t, max_rank> shape{};
-  std::array<std::int64_t, max_rank> strides{};
 };
+template <class Managed>
+using ExportBlock = dlpack::WithArrays<Export<Managed>>;
 
 /// From any thread; does nothing once the interpreter goes away.
 template <class Managed>
 void delete_export(Managed* managed) {
   if (managed == nullptr) return;
-  auto* exported = static_cast<Export<Managed>*>(managed->manager);
-  drop_reference(exported->owner);
-  delete exported;
+  auto* block = static_cast<ExportBlock<Managed>*>(managed->manager);
+  drop_reference(block->owner);
+  block->destroy();
 }
 
 template <class Managed>
@@ -91,38 +91,58 @@ void destroy_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, dlpack::capsule_name<Managed>) == 0) return;  // somebody took it
   auto* managed =
       static_cast<Managed*>(PyCapsule_GetPointer(capsule, dlpack::capsule_name<Managed>));
+  // What goes with the tensor may run code, and an exception may be on its way.
+  nb::error_scope pending;
   managed->deleter(managed);
 }
 
-template <class Managed>
-nb::object make_capsule(nb::handle self, const PyTensor& t, dlpack::DataType dtype,
-                        dlpack::Device device, dlpack::Version version, std::uint64_t flags) {
+/// How one tensor is written: what can be refused is behind it.
+struct Form {
+  dlpack::DataType dtype;
+  dlpack::Device device;
+};
+
+dlpack::Tensor structure(const PyTensor& t, const Form& form, std::int64_t* shape,
+                         std::int64_t* strides) {
+  dlpack::Tensor tensor{};
   const Descriptor& d = t.descriptor();
-  require_countable(d, Way::dlpack);
-  const Elements view = elements(t);
-  auto exported = std::make_unique<Export<Managed>>();
-  for (std::size_t k = 0; k < d.shape.rank(); ++k) {
-    exported->shape[k] = static_cast<std::int64_t>(d.shape[k]);
-    exported->strides[k] = view.strides[k];
-  }
-  dlpack::Tensor& tensor = exported->managed.tensor;
-  tensor.data = d.shape.is_empty() ? nullptr : view.address;
-  tensor.device = device;
+  tensor.data = d.shape.is_empty() ? nullptr : first_element(t);
+  tensor.device = form.device;
   tensor.ndim = static_cast<std::int32_t>(d.shape.rank());
-  tensor.dtype = dtype;
-  tensor.shape = exported->shape.data();
-  tensor.strides = exported->strides.data();
-  exported->managed.manager = exported.get();
-  exported->managed.deleter = delete_export<Managed>;
+  tensor.dtype = form.dtype;
+  tensor.shape = shape;
+  tensor.strides = strides;
+  return tensor;
+}
+
+template <class Managed>
+Managed* make_export(nb::handle self, const PyTensor& t, const Form& form, dlpack::Version version,
+                     std::uint64_t flags) {
+  const Shape& shape = t.descriptor().shape;
+  const std::size_t rank = shape.rank();
+  auto* block = ExportBlock<Managed>::make(rank);
+  std::ranges::copy(shape, block->shape());
+  std::ranges::copy(t.strides, block->strides(rank));
+  Managed& managed = block->managed;
+  managed.tensor = structure(t, form, block->shape(), block->strides(rank));
+  managed.manager = block;
+  managed.deleter = delete_export<Managed>;
   if constexpr (std::is_same_v<Managed, dlpack::ManagedTensorVersioned>) {
-    exported->managed.version = version;
-    exported->managed.flags = flags;
+    managed.version = version;
+    managed.flags = flags;
   }
-  nb::object capsule = nb::steal(
-      PyCapsule_New(&exported->managed, dlpack::capsule_name<Managed>, destroy_capsule<Managed>));
-  if (!capsule.is_valid()) throw nb::python_error();
-  exported->owner = Py_NewRef(self.ptr());
-  static_cast<void>(exported.release());
+  block->owner = Py_NewRef(self.ptr());
+  return &managed;
+}
+
+template <class Managed>
+nb::object make_capsule(Managed* managed) {
+  nb::object capsule =
+      nb::steal(PyCapsule_New(managed, dlpack::capsule_name<Managed>, destroy_capsule<Managed>));
+  if (!capsule.is_valid()) {
+    managed->deleter(managed);
+    throw nb::python_error();
+  }
   return capsule;
 }
 
@@ -196,6 +216,37 @@ const TypeRow& given_type(DType dtype, const std::optional<dlpack::Version>& ver
   return *row;
 }
 
+/// What is refused whatever the caller asks for, in the order of Y14.
+Form form_of(const PyTensor& t, const std::optional<dlpack::Version>& version) {
+  require_elements(t, Way::dlpack);
+  const Descriptor& d = t.descriptor();
+  const TypeRow& type = given_type(d.dtype, version);
+  if constexpr (std::endian::native == std::endian::big)
+    if (type.bits > 8)
+      refuse(Way::dlpack, "DLPack has the byte order of the machine, and here it is another");
+  require_countable(d, Way::dlpack);
+  return {{type.code, type.bits, 1}, {device_type(t.placement()), t.placement().device_id}};
+}
+
+/// What only a copy can satisfy; `says_readonly`: whether the structure can say that it is.
+void require_shareable(const PyTensor& t, bool says_readonly, Copy copy) {
+  const auto refuse_sharing = [&](const std::string& why) {
+    if (copy == Copy::never) fail(Exc::copy_required_buffer, "copy=False: " + why + " (copy=True)");
+    refuse(Way::dlpack, why + "; use copy=True");
+  };
+  if (t.tensor.readonly() && !says_readonly)
+    refuse_sharing(
+        "this tensor is read-only, which an unversioned capsule and a borrowed structure cannot"
+        " say; ask with max_version=(1, 0) or newer, or for a copy");
+  const Descriptor& d = t.descriptor();
+  const unsigned alignment = info(d.dtype)->alignment;
+  if (t.tensor.memory_device() == Device::cpu && !d.shape.is_empty() &&
+      reinterpret_cast<std::uintptr_t>(first_element(t)) % alignment != 0)
+    refuse_sharing("element [0, ...] does not lie on a multiple of " + std::to_string(alignment) +
+                   " bytes, which consumers rely on");
+  open_for_writing(t, Way::dlpack);
+}
+
 // ---- taking
 // ---------------------------------------------------------------------------------------
 
@@ -222,12 +273,9 @@ struct Imported {
   fail(PyExc_BufferError, "malformed DLPack capsule: " + what);
 }
 
+/// Owns `managed` from here on.
 template <class Managed>
-Imported take(nb::handle capsule) {
-  auto* managed =
-      static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), dlpack::capsule_name<Managed>));
-  if (managed == nullptr) throw nb::python_error();
-  if (PyCapsule_SetName(capsule.ptr(), dlpack::used_name<Managed>) != 0) throw nb::python_error();
+Imported adopt(Managed* managed) {
   Imported result;
   try {
     result.owner = std::make_shared<Taken<Managed>>(managed);
@@ -247,7 +295,19 @@ Imported take(nb::handle capsule) {
   return result;
 }
 
-Imported take_from(nb::handle object) {
+/// The content of a capsule that nobody has taken; whoever renames it has it. Null otherwise.
+template <class Managed>
+Managed* take(nb::handle capsule) {
+  nb::ft_object_guard guard(capsule);
+  if (PyCapsule_IsValid(capsule.ptr(), dlpack::capsule_name<Managed>) == 0) return nullptr;
+  auto* managed =
+      static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), dlpack::capsule_name<Managed>));
+  if (managed == nullptr || PyCapsule_SetName(capsule.ptr(), dlpack::used_name<Managed>) != 0)
+    throw nb::python_error();
+  return managed;
+}
+
+Imported take_by_protocol(nb::handle object) {
   const nb::object method = nb::getattr(object, "__dlpack__", nb::none());
   if (method.is_none())
     fail(PyExc_TypeError,
@@ -263,21 +323,45 @@ Imported take_from(nb::handle object) {
     }
     return method();
   });
-  if (PyCapsule_IsValid(capsule.ptr(), dlpack::capsule_name<dlpack::ManagedTensorVersioned>) != 0)
-    return take<dlpack::ManagedTensorVersioned>(capsule);
-  if (PyCapsule_IsValid(capsule.ptr(), dlpack::capsule_name<dlpack::ManagedTensor>) != 0)
-    return take<dlpack::ManagedTensor>(capsule);
+  if (auto* managed = take<dlpack::ManagedTensorVersioned>(capsule)) return adopt(managed);
+  if (auto* managed = take<dlpack::ManagedTensor>(capsule)) return adopt(managed);
   malformed("__dlpack__ returned " + std::string(nb::repr(capsule).c_str()) +
             ", not a capsule named dltensor or dltensor_versioned that is still to be taken");
 }
 
-DType taken_type(dlpack::DataType type) {
-  if (type.lanes == 1) {
-    for (const TypeRow& row : types)
-      if (row.code == type.code && row.bits == type.bits) return row.dtype;
-    for (const TypeRow& row : taken_types)
-      if (row.code == type.code && row.bits == type.bits) return row.dtype;
+/// None where the table refuses, for whatever reason, and for memory that is not the host's: the
+/// Python protocol says why, and waits for streams.
+std::optional<Imported> take_by_table(const dlpack::ExchangeApi& api, nb::handle object) {
+  dlpack::ManagedTensorVersioned* managed = nullptr;
+  if (api.managed_tensor_from_py_object_no_sync(object.ptr(), &managed) != 0) {
+    nb::python_error refusal;
+    if (!refusal.matches(PyExc_Exception) || refusal.matches(PyExc_MemoryError)) throw refusal;
+    return std::nullopt;
   }
+  if (managed == nullptr) return std::nullopt;
+  Imported taken = adopt(managed);
+  if (taken.tensor.device.type != dlpack::cpu_type) return std::nullopt;
+  return taken;
+}
+
+Imported take_from(nb::handle object, const dlpack::ExchangeApi* api) {
+  if (api != nullptr)
+    if (auto taken = take_by_table(*api, object)) return *std::move(taken);
+  return take_by_protocol(object);
+}
+
+/// Any object with `__dlpack__`; of PyTorch what Y26 says.
+Imported take_from(nb::handle object, Copy copy) {
+  const SourceClass known = source_class(Py_TYPE(object.ptr()));
+  if (!known.torch) return take_from(object, known.api);
+  if (known.plain_torch && known.api != nullptr)
+    if (auto taken = take_by_table(*known.api, object))
+      if (has_plain_values(object, taken->tensor)) return *std::move(taken);
+  return take_from(plain_torch_tensor(object, copy), known.api);
+}
+
+DType taken_type(dlpack::DataType type) {
+  if (const auto dtype = dtype_of(type)) return *dtype;
   fail(Exc::unsupported, "DLPack type with code " + std::to_string(type.code) + ", " +
                              std::to_string(type.bits) + " bits, " + std::to_string(type.lanes) +
                              " lanes has no counterpart here");
@@ -373,59 +457,8 @@ nb::object device_tensor(const HostArray& array, const PyDevice& placement, Copy
   return shared_tensor(array, placement);
 }
 
-}  // namespace
-
-nb::tuple dlpack_device(const PyTensor& t) {
-  return nb::make_tuple(device_type(t.placement()), t.placement().device_id);
-}
-
-nb::object to_dlpack(nb::handle self, const PyTensor& t, nb::handle stream, nb::handle max_version,
-                     nb::handle dl_device, nb::handle copy_argument_value) {
-  const Copy copy = copy_argument(copy_argument_value);
-  const auto version = agreed_version(max_version);
-  require_elements(t, Way::dlpack);
-  const Descriptor& d = t.descriptor();
-  const TypeRow& type = given_type(d.dtype, version);
-  const dlpack::Device device{device_type(t.placement()), t.placement().device_id};
-  check_stream(stream, t.placement().kind);
-  check_dl_device(dl_device, device);
-  if constexpr (std::endian::native == std::endian::big)
-    if (type.bits > 8)
-      refuse(Way::dlpack, "DLPack has the byte order of the machine, and here it is another");
-
-  if (copy == Copy::always) {
-    if (t.tensor.memory_device() != Device::cpu)
-      refuse(Way::dlpack, "memory of device " + std::string(name(t.tensor.memory_device())) +
-                              " cannot be copied here");
-    const nb::object fresh = copy_tensor(t);
-    const PyTensor& copied = *unwrap_tensor(fresh);
-    const dlpack::DataType dtype{type.code, type.bits, 1};
-    return version ? make_capsule<dlpack::ManagedTensorVersioned>(fresh, copied, dtype, device,
-                                                                  *version, dlpack::flag_is_copied)
-                   : make_capsule<dlpack::ManagedTensor>(fresh, copied, dtype, device, {}, 0);
-  }
-  const bool readonly = t.tensor.readonly();
-  if (readonly && !version)
-    refuse(Way::dlpack,
-           "this tensor is read-only, which an unversioned capsule cannot say; ask with"
-           " max_version=(1, 0) or newer, or with copy=True");
-  const unsigned alignment = info(d.dtype)->alignment;
-  if (t.tensor.memory_device() == Device::cpu && !d.shape.is_empty() &&
-      reinterpret_cast<std::uintptr_t>(elements(t).address) % alignment != 0)
-    refuse(Way::dlpack, "element [0, ...] does not lie on a multiple of " +
-                            std::to_string(alignment) +
-                            " bytes, which consumers rely on; use copy=True");
-  open_for_writing(t, Way::dlpack);
-  const dlpack::DataType dtype{type.code, type.bits, 1};
-  return version ? make_capsule<dlpack::ManagedTensorVersioned>(
-                       self, t, dtype, device, *version, readonly ? dlpack::flag_read_only : 0)
-                 : make_capsule<dlpack::ManagedTensor>(self, t, dtype, device, {}, 0);
-}
-
-nb::object tensor_from_dlpack(nb::handle object, nb::handle device, Copy copy) {
-  if (!device.is_none() && !nb::isinstance<PyDevice>(device))
-    fail(PyExc_TypeError, "device must be a hurray.Device, got " + python::type_name(device));
-  Imported taken = take_from(object);
+/// `from_dlpack` of what has been taken.
+nb::object tensor_of(Imported&& taken, nb::handle device, Copy copy, bool readonly) {
   const dlpack::Device from = taken.tensor.device;
   const auto placement = placement_of(from);
   if (!placement)
@@ -435,15 +468,85 @@ nb::object tensor_from_dlpack(nb::handle object, nb::handle device, Copy copy) {
     fail(Exc::unsupported, "the tensor is on " + repr(*placement) + " and is not moved to " +
                                repr(*nb::inst_ptr<PyDevice>(device)));
   HostArray array = array_of(std::move(taken));
-  if (never_changes(object)) array.readonly = true;
-  if (from.type != cpu_type) return device_tensor(array, *placement, copy);
+  if (readonly) array.readonly = true;
+  if (from.type != dlpack::cpu_type) return device_tensor(array, *placement, copy);
   return tensor_from(array, copy, device_object(*placement));
 }
 
-std::optional<HostArray> host_array_from_dlpack(nb::handle object) {
-  Imported taken = take_from(object);
+}  // namespace
+
+std::optional<DType> dtype_of(dlpack::DataType type) noexcept {
+  if (type.lanes != 1) return std::nullopt;
+  const auto writes = [&](const TypeRow& row) {
+    return row.code == type.code && row.bits == type.bits;
+  };
+  if (const auto* row = std::ranges::find_if(types, writes); row != types.end()) return row->dtype;
+  if (const auto* row = std::ranges::find_if(taken_types, writes); row != taken_types.end())
+    return row->dtype;
+  return std::nullopt;
+}
+
+nb::tuple dlpack_device(const PyTensor& t) {
+  return nb::make_tuple(device_type(t.placement()), t.placement().device_id);
+}
+
+nb::object to_dlpack(nb::handle self, const PyTensor& t, nb::handle stream, nb::handle max_version,
+                     nb::handle dl_device, nb::handle copy_argument_value) {
+  const Copy copy = copy_argument(copy_argument_value);
+  const auto version = agreed_version(max_version);
+  const Form form = form_of(t, version);
+  check_stream(stream, t.placement().kind);
+  check_dl_device(dl_device, form.device);
+  const auto capsule = [&](nb::handle owner, const PyTensor& of, std::uint64_t flags) {
+    return version ? make_capsule(make_export<dlpack::ManagedTensorVersioned>(owner, of, form,
+                                                                              *version, flags))
+                   : make_capsule(make_export<dlpack::ManagedTensor>(owner, of, form, {}, 0));
+  };
+  if (copy == Copy::always) {
+    if (t.tensor.memory_device() != Device::cpu)
+      refuse(Way::dlpack, "memory of device " + std::string(name(t.tensor.memory_device())) +
+                              " cannot be copied here");
+    const nb::object fresh = copy_elements(t);
+    return capsule(fresh, *unwrap_tensor(fresh), dlpack::flag_is_copied);
+  }
+  require_shareable(t, version.has_value(), copy);
+  return capsule(self, t, t.tensor.readonly() ? dlpack::flag_read_only : 0);
+}
+
+nb::object copy_elements(const PyTensor& t) {
+  if (is_sub_byte(t.descriptor().dtype)) return copy_tensor(t);
+  return tensor_from(host_array(t), Copy::always, t.device);
+}
+
+dlpack::ManagedTensorVersioned* export_managed(nb::handle self, const PyTensor& t) {
+  const Form form = form_of(t, dlpack::newest);
+  require_shareable(t, true, Copy::if_needed);
+  return make_export<dlpack::ManagedTensorVersioned>(
+      self, t, form, dlpack::newest, t.tensor.readonly() ? dlpack::flag_read_only : 0);
+}
+
+dlpack::Tensor export_borrowed(const PyTensor& t) {
+  const Form form = form_of(t, dlpack::newest);
+  require_shareable(t, false, Copy::if_needed);
+  // DLPack counts in signed integers; whoever borrows does not write to them.
+  const auto* shape = reinterpret_cast<const std::int64_t*>(t.descriptor().shape.data());
+  return structure(t, form, const_cast<std::int64_t*>(shape),
+                   const_cast<std::int64_t*>(t.strides.data()));
+}
+
+nb::object tensor_from_dlpack(nb::handle object, nb::handle device, Copy copy) {
+  if (!device.is_none() && !nb::isinstance<PyDevice>(device))
+    fail(PyExc_TypeError, "device must be a hurray.Device, got " + python::type_name(device));
+  return tensor_of(take_from(object, copy), device, copy, never_changes(object));
+}
+
+nb::object import_managed(dlpack::ManagedTensorVersioned* managed) {
+  return tensor_of(adopt(managed), nb::none(), Copy::if_needed, false);
+}
+std::optional<HostArray> host_array_from_dlpack(nb::handle object, Copy copy) {
+  Imported taken = take_from(object, copy);
   const std::int32_t type = taken.tensor.device.type;
-  if (type != cpu_type && type != cuda_host_type) return std::nullopt;
+  if (type != dlpack::cpu_type && type != dlpack::cuda_host_type) return std::nullopt;
   return array_of(std::move(taken));
 }
 

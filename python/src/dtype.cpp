@@ -1,21 +1,23 @@
 #include <array>
 #include <limits>
 
-#include "bindings.hpp"
+#include "hurray/printer.hpp"
+#include "value_object.hpp"
 
 namespace hurray::python {
 namespace {
 
-/// Borrowed from the module's `_dtypes`: one object per assigned or private tag (Y3), made with the
-/// module.
+/// Borrowed from the module's `_dtypes`: one object per tag (Y3), made with the module. Tags that
+/// are not assigned have one as well, which permissive decoding shows and no name leads to.
 std::array<PyObject*, 256> objects{};
 
 nb::object from_tag(nb::handle value) {
-  const std::uint64_t tag = unsigned_argument(value, "tag", 0xFF);
+  const auto tag = number_argument<std::uint8_t>(value, "tag");
   const auto dtype = static_cast<DType>(tag);
   if (name(dtype).empty())
-    fail(Exc::invalid_descriptor, "no element type has tag " + std::to_string(tag) +
-                                      "; see hurray.dtype for those that exist");
+    fail(Exc::invalid_descriptor, "no element type has tag " + to_hex(tag) +
+                                      "; see hurray.dtype for those that exist, 0xF0 to 0xFE are "
+                                      "private");
   return dtype_object(dtype);
 }
 
@@ -45,11 +47,8 @@ bool is_signed(DType dtype) {
 }
 
 std::string dtype_text(const PyDtype& self) {
-  if (is_private(static_cast<std::uint8_t>(self.tag))) {
-    constexpr std::string_view digits = "0123456789ABCDEF";
-    const auto tag = static_cast<std::uint8_t>(self.tag);
-    return std::string("hurray.Dtype.from_tag(0x") + digits[tag >> 4] + digits[tag & 15] + ")";
-  }
+  if (info(self.tag) == nullptr)
+    return "hurray.Dtype.from_tag(" + to_hex(static_cast<std::uint8_t>(self.tag)) + ")";
   return std::string(tier(self.tag) == 1 ? "hurray." : "hurray.dtype.").append(name(self.tag));
 }
 
@@ -58,12 +57,13 @@ PyObject* compare(PyObject* self, PyObject* other, int operation) {
     PyErr_SetString(PyExc_NotImplementedError, "element types have no order");
     return nullptr;
   }
-  if (!nb::isinstance<PyDtype>(other)) Py_RETURN_NOTIMPLEMENTED;
-  const bool equal = nb::inst_ptr<PyDtype>(self)->tag == nb::inst_ptr<PyDtype>(other)->tag;
-  return PyBool_FromLong(equal == (operation == Py_EQ));
+  return compare_values<PyDtype>(self, other, operation);
 }
 
-Py_hash_t hash(PyObject* self) { return static_cast<Py_hash_t>(nb::inst_ptr<PyDtype>(self)->tag); }
+Py_hash_t hash(PyObject* self) {
+  const auto* dtype = value_of<PyDtype>(self);
+  return dtype == nullptr ? no_hash() : static_cast<Py_hash_t>(dtype->tag);
+}
 
 const PyType_Slot slots[] = {{Py_tp_richcompare, reinterpret_cast<void*>(compare)},
                              {Py_tp_hash, reinterpret_cast<void*>(hash)},
@@ -75,7 +75,8 @@ nb::int_ buffer_size_bytes(const PyDtype& dtype, nb::handle count) {
   const unsigned width = bits(dtype.tag);
   if (width == 0)
     fail(Exc::invalid_descriptor,
-         "an extension dtype does not say how wide its elements are, so their size is not known");
+         "an extension dtype does not say how wide its elements are; its ExtensionType does, see "
+         "ExtensionType.buffer_size_bytes");
   const auto bytes = packed_bytes(width, elements);
   if (!bytes) fail(PyExc_OverflowError, "the size of the elements exceeds 2**64 - 1 bytes");
   return nb::int_(*bytes);
@@ -85,16 +86,23 @@ nb::int_ buffer_size_bytes(const PyDtype& dtype, nb::handle count) {
 
 nb::object dtype_object(DType tag) { return nb::borrow(objects[static_cast<std::size_t>(tag)]); }
 
+std::string_view dtype_name(DType tag) noexcept {
+  const std::string_view found = name(tag);
+  return found.empty() ? name(DType{0xF0}) : found;
+}
+
 void bind_dtype(nb::module_& m) {
   using namespace nb::literals;
-  nb::class_<PyDtype>(
+  nb::class_<PyDtype> type(
       m, "Dtype", nb::is_final(), nb::is_weak_referenceable(), nb::type_slots(slots),
       "An element type: immutable, hashable, one object per type. The types are the\n"
-      "constants of `hurray.dtype`; there is no constructor.")
-      .def_prop_ro(
-          "name", [](const PyDtype& self) { return nb::str(name(self.tag).data()); },
+      "constants of `hurray.dtype`; there is no constructor.");
+  type.def_prop_ro(
+          "name", [](const PyDtype& self) { return text_of(dtype_name(self.tag)); },
           nb::sig("def name(self) -> str"),
-          "The name, as in `hurray.dtype`; \"extension\" for a private type.")
+          "The name, as in `hurray.dtype`; \"extension\" for a private type, and for one that "
+          "permissive\n"
+          "decoding let through.")
       .def_prop_ro(
           "tag", [](const PyDtype& self) { return static_cast<unsigned>(self.tag); },
           "The wire byte.")
@@ -128,22 +136,36 @@ void bind_dtype(nb::module_& m) {
           "is_array_api", [](const PyDtype& self) { return tier(self.tag) == 1; },
           "Whether `tier` is 1.")
       .def("__repr__", &dtype_text)
-      .def("__str__", [](const PyDtype& self) { return nb::str(name(self.tag).data()); })
+      .def("__str__", [](const PyDtype& self) { return text_of(dtype_name(self.tag)); })
+      .def(
+          "__reduce__",
+          [](const PyDtype& self) {
+            return reduced("dtype", nb::make_tuple(static_cast<unsigned>(self.tag)));
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def_static("from_name", &from_name, "name"_a, nb::sig("def from_name(name: str) -> Dtype"),
                   "The type of that name. Raises `InvalidDescriptorError` for an unknown one.")
       .def_static("from_tag", &from_tag, "tag"_a, nb::sig("def from_tag(tag: int) -> Dtype"),
                   "The type of that wire byte, private ones (0xF0 to 0xFE) included. Raises\n"
                   "`InvalidDescriptorError` for a byte that no type has.");
+  def_copy(type, "Dtype");
 
   nb::list all;
-  for (std::size_t tag = 0; tag < objects.size(); ++tag) {
-    const auto dtype = static_cast<DType>(tag);
-    if (name(dtype).empty()) continue;
-    const nb::object made = nb::cast(PyDtype{dtype});
+  for (std::size_t tag = 0x01; tag < 0xFF; ++tag) {
+    const nb::object made = nb::cast(PyDtype{static_cast<DType>(tag)});
     all.append(made);
     objects[tag] = made.ptr();
   }
   m.attr("_dtypes") = nb::tuple(all);
+  m.def(
+      "_dtype",
+      [](nb::handle value) {
+        const auto tag = number_argument<std::uint8_t>(value, "tag");
+        if (tag == 0x00 || tag == 0xFF)
+          fail(Exc::invalid_descriptor, "no element type has tag " + to_hex(tag));
+        return dtype_object(static_cast<DType>(tag));
+      },
+      "tag"_a, nb::sig("def _dtype(tag: int) -> Dtype"));
 
   m.def(
       "buffer_size_bytes", &buffer_size_bytes, "dtype"_a, "count"_a,

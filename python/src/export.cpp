@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "hurray/elements.hpp"
+#include "hurray/to_dense.hpp"
 #include "numpy.hpp"
 
 namespace hurray::python {
@@ -69,6 +70,14 @@ nb::object unpacked(const PyTensor& t) {
   const nb::object array = make_ndarray(std::move(dtype), items.descriptor().shape, view.strides,
                                         view.address, true, bytes);
   return std::holds_alternative<Strided>(t.descriptor().layout) ? array.attr("copy")() : array;
+}
+
+/// The same elements row by row, as a tensor of their own.
+nb::object gathered(const PyTensor& t) {
+  if (ambiguous_bool(t)) refuse_ambiguous_bool(t);
+  auto dense = without_gil([&] { return to_dense(t.tensor); });
+  if (!dense) throw_data_error(dense.error());
+  return wrap_tensor(*std::move(dense));
 }
 
 /// A shared ndarray over the elements; with `look_only` a read-only one that opens no page.
@@ -166,8 +175,9 @@ void refuse(Way way, const std::string& message) {
   fail(Exc::unsupported_buffer, message);
 }
 
-void require_elements(const PyTensor& t, Way way) {
+void require_host_bytes(const PyTensor& t, Way way) {
   const Descriptor& d = t.descriptor();
+  const Device memory = t.tensor.memory_device();
   if (const auto access = readable(t.tensor); !access) {
     if (const auto i = t.tensor.unsynced_buffer())
       refuse(way,
@@ -175,31 +185,65 @@ void require_elements(const PyTensor& t, Way way) {
                  std::string(name(d.buffers[*i].sync_mode)) +
                  "', and its bytes may be touched only after a wait that cannot be done here; the"
                  " tensor can be passed on as it is");
-    const Device memory = t.tensor.memory_device();
     refuse(way, "the tensor is declared on " + repr(t.placement()) + ", but its memory is " +
                     (memory == Device::cpu ? "the host's (cpu); t.to_cpu() gives the same memory"
                                              " declared as what it is"
                                            : "that of device " + tag_name(memory)));
   }
-  if (t.tensor.memory_device() != Device::cpu && way != Way::dlpack)
-    refuse(way, "the memory is that of device " + tag_name(t.tensor.memory_device()) +
+  if (memory != Device::cpu && way != Way::dlpack)
+    refuse(way, "the memory is that of device " + tag_name(memory) +
                     ", and this needs memory of the CPU");
-  if (!has_strides(d.layout))
-    refuse(way, "a " + std::string(name(d.layout)) + " tensor is not one array with strides");
+}
+
+void require_elements(const PyTensor& t, Way way, Allowed allowed) {
+  const Descriptor& d = t.descriptor();
+  require_host_bytes(t, way);
+  const std::string layout(name(d.layout));
+  switch (info(d.layout).layout_class) {
+    case LayoutClass::dense:
+      if (!has_strides(d.layout) && !allowed.any_dense)
+        refuse(way, "a " + layout +
+                        " tensor is not one array with strides; to_numpy(), np.array(t) and"
+                        " to_dense() copy it in logical order");
+      break;
+    case LayoutClass::sparse:
+      refuse(way, "a " + layout +
+                      " tensor is not one array with strides; to_dense() gives its elements row by"
+                      " row, buffer(i) the stored bytes");
+    default:
+      refuse(way, "a tensor of layout " + layout + " (tag " +
+                      to_hex(static_cast<std::uint8_t>(tag(d.layout))) +
+                      ") is not one array with strides; buffer(i) gives the stored bytes");
+  }
   if (d.shape.is_dynamic())
     refuse(way, "the shape has a dynamic dimension, so the elements cannot be addressed");
-  if (info(d.dtype) == nullptr) refuse(way, "the element type is private");
+  if (d.quantization() != nullptr && !allowed.codes)
+    refuse(way, "the tensor is quantized (" + std::string(name(d.quantization()->scheme)) +
+                    "), and its stored codes are not its values; dequantize() gives the values,"
+                    " to_numpy(storage=True) the codes");
+  if (info(d.dtype) == nullptr)
+    refuse(way, "the element type is private (" + std::string(name(d.dtype)) + ", tag " +
+                    to_hex(static_cast<std::uint8_t>(d.dtype)) +
+                    "), and only its owner knows its values; buffer(0) gives the stored bytes");
 }
 
-Elements elements(const PyTensor& t) {
+std::byte* first_element(const PyTensor& t) noexcept {
   const Descriptor& d = t.descriptor();
-  Strides strides = strides_of(d.layout, d.shape).value_or(Strides{});
   std::byte* base = t.tensor.buffer(0).data();
-  return {base == nullptr || d.shape.is_empty() ? nowhere : base + d.byte_offset,
-          std::move(strides)};
+  return base == nullptr || d.shape.is_empty() ? nowhere : base + d.byte_offset;
 }
+
+Elements elements(const PyTensor& t) { return {first_element(t), t.strides}; }
 
 bool ambiguous_bool(const PyTensor& t) noexcept { return hurray::ambiguous_bool(t.tensor); }
+
+void refuse_ambiguous_bool(const PyTensor& t) {
+  fail(Exc::unsupported,
+       "this bool tensor has " + std::to_string(t.descriptor().buffers[0].byte_size) +
+           " bytes for as many elements: either one byte per element, or packed bits with room to"
+           " spare, and the bytes do not say which; take them with to_numpy(storage=True) or"
+           " buffer(0)");
+}
 
 void open_for_writing(const PyTensor& t, Way way) {
   for (const Buffer& buffer : t.tensor.buffers()) {
@@ -230,12 +274,7 @@ HostArray host_array(const PyTensor& t) {
 
 nb::object unpack_tensor(const PyTensor& t) {
   const Descriptor& d = t.descriptor();
-  if (ambiguous_bool(t))
-    fail(Exc::unsupported,
-         "this bool tensor has " + std::to_string(d.buffers[0].byte_size) +
-             " bytes for as many elements: either one byte per element, or packed bits with room to"
-             " spare, and the bytes do not say which; take them with to_numpy(storage=True) or"
-             " buffer(0)");
+  if (ambiguous_bool(t)) refuse_ambiguous_bool(t);
   Descriptor items;
   items.dtype = DType::uint8;
   items.shape = d.shape;
@@ -265,36 +304,48 @@ nb::object unpack_tensor(const PyTensor& t) {
   return wrap_tensor(bind(std::move(items), std::move(buffers)));
 }
 
-nb::object storage_ndarray(nb::handle self, const PyTensor& t) {
-  require_elements(t, Way::array);
-  const Descriptor& d = t.descriptor();
-  if (std::holds_alternative<Strided>(d.layout))
-    fail(Exc::unsupported,
-         "the stored bytes of a strided bool tensor have no shape of their own; take"
-         " them with buffer(0)");
-  const bool writable = !t.tensor.readonly();
-  if (writable) open_for_writing(t, Way::array);
-  const Elements view = elements(t);
-  return make_ndarray(numpy_dtype(DType::uint8), d.shape, view.strides, view.address, writable,
-                      nb::borrow(self));
+namespace {
+
+/// Buffer 0 alone, under the same layout, as elements of `dtype` that are values.
+Result<hurray::Tensor> stored_tensor(const PyTensor& t, DType dtype) {
+  Descriptor stored;
+  stored.dtype = dtype;
+  stored.shape = t.descriptor().shape;
+  stored.layout = t.descriptor().layout;
+  stored.byte_offset = t.descriptor().byte_offset;
+  return bind(std::move(stored), {t.tensor.buffer(0)});
 }
 
-nb::object copy_tensor(const PyTensor& t) {
+}  // namespace
+
+nb::object storage_ndarray(nb::handle self, const PyTensor& t, Copy copy) {
   const Descriptor& d = t.descriptor();
-  if (const auto i = t.tensor.unsynced_buffer()) require_elements(t, Way::array);
+  require_elements(t, Way::array, {.any_dense = true, .codes = true});
+  if (d.quantization() != nullptr) {
+    if (std::holds_alternative<OpaqueScheme>(d.quantization()->scheme))
+      fail(Exc::unsupported,
+           "the quantization scheme is private, and only its owner knows how its codes are stored;"
+           " take the bytes with buffer(0)");
+    const nb::object codes = wrap_tensor(stored_tensor(t, d.dtype));
+    return to_ndarray(codes, *unwrap_tensor(codes), copy, true);
+  }
+  if (!ambiguous_bool(t)) return to_ndarray(self, t, copy, true);
+  auto bytes = stored_tensor(t, DType::uint8);
+  if (std::holds_alternative<Strided>(d.layout) || !bytes)
+    fail(Exc::unsupported, "the stored bytes of this " + std::string(name(d.layout)) +
+                               " bool tensor have no shape of their own; take them with buffer(0)");
+  const nb::object items = wrap_tensor(*std::move(bytes));
+  return to_ndarray(items, *unwrap_tensor(items), copy, true);
+}
+
+void require_copyable(const PyTensor& t) {
+  if (t.tensor.unsynced_buffer()) require_host_bytes(t, Way::array);
   if (t.tensor.memory_device() != Device::cpu)
     fail(Exc::unsupported, "the memory is that of device " + tag_name(t.tensor.memory_device()) +
                                " and cannot be copied here");
-  if (std::holds_alternative<Strided>(d.layout) && !is_sub_byte(d.dtype) && !d.shape.is_dynamic()) {
-    const HostArray array = host_array(t);
-    Buffer buffer = unwrap(Buffer::allocate(array.source.packed_size()));
-    without_gil([&] { gather(array.source, 0, buffer.bytes()); });
-    Descriptor copied = d;
-    copied.layout = RowMajor{};
-    copied.byte_offset = 0;
-    return wrap_tensor(bind(std::move(copied), {std::move(buffer)}, {t.tensor.provenance()}),
-                       t.device);
-  }
+}
+
+nb::object copy_buffers(const PyTensor& t) {
   std::vector<Buffer> buffers;
   for (const Buffer& source : t.tensor.buffers()) {
     Buffer buffer = unwrap(Buffer::allocate(source.size()));
@@ -304,21 +355,33 @@ nb::object copy_tensor(const PyTensor& t) {
       std::memcpy(buffer.data(), source.data(), source.bytes().size());
     buffers.push_back(std::move(buffer));
   }
-  return wrap_tensor(bind(d, std::move(buffers), {t.tensor.provenance()}), t.device);
+  return wrap_tensor(bind(t.descriptor(), std::move(buffers), t.tensor.binding()), t.device);
+}
+
+nb::object copy_tensor(const PyTensor& t) {
+  const Descriptor& d = t.descriptor();
+  require_copyable(t);
+  if (!std::holds_alternative<Strided>(d.layout) || item_bytes(d.dtype) == 0 ||
+      d.quantization() != nullptr || d.shape.is_dynamic())
+    return copy_buffers(t);
+  const HostArray array = host_array(t);
+  Buffer buffer = unwrap(Buffer::allocate(array.source.packed_size()));
+  without_gil([&] { gather(array.source, 0, buffer.bytes()); });
+  Descriptor copied = d;
+  copied.layout = RowMajor{};
+  copied.byte_offset = 0;
+  return wrap_tensor(bind(std::move(copied), {std::move(buffer)}, t.tensor.binding()), t.device);
 }
 
 nb::object to_ndarray(nb::handle self, const PyTensor& t, Copy copy, bool may_unpack) {
-  require_elements(t, Way::array);
+  require_elements(t, Way::array, {.any_dense = true});
   const DType dtype = t.descriptor().dtype;
-  if (!is_sub_byte(dtype)) {
-    nb::object array = shared(self, t, copy == Copy::always);
-    return copy == Copy::always ? array.attr("copy")("K") : array;
-  }
-  if (copy == Copy::never)
+  const bool packed = is_sub_byte(dtype);
+  if (packed && copy == Copy::never)
     fail(Exc::copy_required_buffer, std::string(name(dtype)) +
                                         " elements are packed, and NumPy has one element per item:"
                                         " a copy is needed (copy=None or True)");
-  if (copy == Copy::if_needed && !may_unpack) {
+  if (packed && copy == Copy::if_needed && !may_unpack) {
     const std::string message =
         std::string(name(dtype)) +
         " elements are packed, which neither NumPy nor DLPack can share; use"
@@ -326,7 +389,20 @@ nb::object to_ndarray(nb::handle self, const PyTensor& t, Copy copy, bool may_un
     if (dtype == DType::bool_) fail(Exc::unsupported_buffer, message);
     fail(Exc::unsupported, message);
   }
-  return unpacked(t);
+  if (!has_strides(t.descriptor().layout)) {
+    const std::string layout(name(t.descriptor().layout));
+    if (copy == Copy::never)
+      fail(Exc::copy_required, "the elements of a " + layout +
+                                   " tensor are not one array with strides, and have to be copied"
+                                   " in logical order (copy=None or True)");
+    numpy_dtype(dtype);
+    const nb::object rows = gathered(t);
+    const PyTensor& dense = *unwrap_tensor(rows);
+    return packed ? unpacked(dense) : shared(rows, dense, false);
+  }
+  if (packed) return unpacked(t);
+  nb::object array = shared(self, t, copy == Copy::always);
+  return copy == Copy::always ? array.attr("copy")("K") : array;
 }
 
 nb::object look(nb::handle self, const PyTensor& t) {

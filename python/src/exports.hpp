@@ -11,10 +11,26 @@ enum class Way : std::uint8_t { array, interface, buffer, dlpack };
 
 [[noreturn]] void refuse(Way way, const std::string& message);
 
-/// Raises the first reason (Y14) why these bytes cannot be seen as dense elements of this program's
-/// host memory: sync mode, declared device, layout, dynamic shape. With `Way::dlpack` real device
-/// memory passes.
-void require_elements(const PyTensor& t, Way way);
+/// Raises the first reason (Y14) why this program may not read the bytes: sync mode, then a
+/// declared device that is not where the memory is (D19), then memory that is not the host's. With
+/// `Way::dlpack` real device memory passes.
+void require_host_bytes(const PyTensor& t, Way way);
+
+/// What `require_elements` lets pass.
+struct Allowed {
+  bool any_dense = false;  ///< Tiles and curves, whose elements are copied in logical order.
+  bool codes = false;      ///< Stored codes of a quantized tensor, asked for on purpose (Y31).
+};
+
+/// Raises the first reason (Y14) why the elements cannot be seen as one array with strides in this
+/// program's host memory: those of `require_host_bytes`, then layout, dynamic shape, quantization,
+/// private element type.
+void require_elements(const PyTensor& t, Way way, Allowed allowed = {});
+
+/// Raises what `error` says about the contents of a tensor's buffers: `InvalidDescriptorError`
+/// where they contradict the descriptor or each other, `MemoryError` for a shape that cannot be
+/// had. `where`: the tensor inside a composite that it is about.
+[[noreturn]] void throw_data_error(const Error& error, const std::string& where = {});
 
 /// Refuses shapes that consumers cannot count: some multiply the sizes of empty arrays as well, and
 /// one of them crashes when that overflows.
@@ -27,10 +43,12 @@ struct Elements {
   Strides strides;
 };
 Elements elements(const PyTensor& t);
+std::byte* first_element(const PyTensor& t) noexcept;
 
 /// D22: a bool tensor from outside whose buffer has exactly one byte per element where packed ones
 /// need fewer, so that its bytes can be read in two ways.
 bool ambiguous_bool(const PyTensor& t) noexcept;
+[[noreturn]] void refuse_ambiguous_bool(const PyTensor& t);
 
 /// Makes the pages writable before somebody may write to them (Y45); fails as `way` does.
 void open_for_writing(const PyTensor& t, Way way);
@@ -38,6 +56,13 @@ void open_for_writing(const PyTensor& t, Way way);
 /// The tensor's elements as a source for the copy rule. Precondition: with strides, not narrower
 /// than a byte.
 HostArray host_array(const PyTensor& t);
+
+/// Raises `UnsupportedError` for bytes that cannot be copied: those of a buffer that is not
+/// producer-synced, or not in host memory.
+void require_copyable(const PyTensor& t);
+
+/// Own, writable copies of all buffers under the same descriptor. Precondition: `require_copyable`.
+nb::object copy_buffers(const PyTensor& t);
 
 /// Own, writable copy: row-major where the layout is strided (nothing between the elements is
 /// copied), else buffer by buffer. `UnsupportedError` for memory that is not the host's or not
@@ -48,8 +73,9 @@ nb::object copy_tensor(const PyTensor& t);
 /// `UnsupportedError` for an ambiguous bool tensor.
 nb::object unpack_tensor(const PyTensor& t);
 
-/// The bytes of an ambiguous bool tensor, one per element, in its shape: a shared uint8 ndarray.
-nb::object storage_ndarray(nb::handle self, const PyTensor& t);
+/// `to_numpy(storage=True)`: the stored codes of a quantized tensor, one per item in its shape, and
+/// the bytes of an ambiguous bool tensor as uint8; of any other tensor what `to_ndarray` gives.
+nb::object storage_ndarray(nb::handle self, const PyTensor& t, Copy copy);
 
 /// `__array__`, `to_numpy`: an ndarray that shares, or a fresh one; packed types unpacked when
 /// `may_unpack`. `self` is the Python object of `t`.
@@ -73,8 +99,9 @@ nb::object tensor_from_dlpack(nb::handle object, nb::handle device, Copy copy);
 /// The memory of `array`, whatever it is that has it, as a tensor that declares `placement`.
 /// `UnsupportedError` where the strides are not exact or the address is not on 64.
 nb::object shared_tensor(const HostArray& array, const PyDevice& placement);
-/// An object with `__dlpack__` over host memory as a source; none over other memory.
-std::optional<HostArray> host_array_from_dlpack(nb::handle object);
+/// An object with `__dlpack__` over host memory as a source; none over other memory. With
+/// `Copy::never` what would make a copy on the way raises.
+std::optional<HostArray> host_array_from_dlpack(nb::handle object, Copy copy);
 
 /// Raises `UnsupportedError` that names the object's class and has `error`, which its own code
 /// raised in `what`, as cause. Hurray's refusals, `MemoryError` and what is no `Exception` go on as

@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "html.hpp"
 #include "key_values.hpp"
+#include "value_object.hpp"
 #include "waiting.hpp"
 
 namespace hurray::python {
@@ -53,7 +55,8 @@ io::Mode mode_argument(nb::handle mode, const std::string& path, io::Mode mapped
 /// `verify` and the limits of 04-file.md section 12, as keywords of `load` and `open`. `None`: the
 /// default.
 struct Limits {
-  nb::object verify, index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes;
+  nb::object verify, index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes,
+      composite_depth, spool_bytes;
 
   std::optional<bool> verifies() const {
     if (verify.is_none()) return std::nullopt;
@@ -73,7 +76,27 @@ struct Limits {
     take(descriptor_bytes, "max_descriptor_bytes", options.max_descriptor_bytes);
     if (!tensor_bytes.is_none())
       options.max_tensor_bytes = unsigned_argument(tensor_bytes, "max_tensor_bytes", UINT64_MAX);
+    options.max_composite_depth =
+        composite_depth_argument(composite_depth).value_or(options.max_composite_depth);
+    take(spool_bytes, "max_spool_bytes", options.max_spool_bytes);
     return options;
+  }
+
+  /// Those that were given, as keywords.
+  nb::dict keywords() const {
+    nb::dict given;
+    const auto add = [&](const char* name, const nb::object& value) {
+      if (!value.is_none()) given[name] = value;
+    };
+    add("verify", verify);
+    add("max_index_bytes", index_bytes);
+    add("max_tensors", tensors);
+    add("max_kv_bytes", kv_bytes);
+    add("max_descriptor_bytes", descriptor_bytes);
+    add("max_tensor_bytes", tensor_bytes);
+    add("max_composite_depth", composite_depth);
+    add("max_spool_bytes", spool_bytes);
+    return given;
   }
 
  private:
@@ -104,10 +127,6 @@ std::optional<std::size_t> find(const io::File& file, nb::handle name) {
 
 std::vector<std::size_t> entries_argument(const io::File& file, nb::handle names) {
   std::vector<std::size_t> entries;
-  if (names.is_none()) {
-    for (std::size_t i = 0; i < file.size(); ++i) entries.push_back(i);
-    return entries;
-  }
   if (PyUnicode_Check(names.ptr()) || PyBytes_Check(names.ptr()))
     fail(PyExc_TypeError, "names must be an iterable of names, such as [\"w\"]");
   for (nb::handle name : nb::iter(names)) {
@@ -124,34 +143,48 @@ std::vector<std::size_t> entries_argument(const io::File& file, nb::handle names
   return entries;
 }
 
-/// The tensor of entry `i`, of a kind that has a class.
-io::Result<hurray::Tensor> read_tensor(const io::File& file, std::size_t i) {
-  auto tensor = file.tensor(i);
-  if (tensor)
-    if (const auto missing = lacks_class(tensor->descriptor()))
-      return io::Error(*missing, file.path(), std::string(file.entry(i).name));
-  return tensor;
+using Owners = std::vector<std::optional<std::size_t>>;
+
+/// For every entry the head that binds it directly.
+Owners owners_of(const io::File& file) {
+  return unwrap_waited(without_gil([&] { return file.owners(); }));
 }
 
-/// Every byte of the file, or of the entries of `names`; raises what is found first.
+/// Every byte of the file, or of the entries of `names` and what they bind; raises what is found
+/// first.
 void verify(const io::File& file, nb::handle names) {
   const io::VerifyOptions options{.interrupted = signal_raised};
   if (names.is_none()) {
     unwrap_waited(without_gil([&] { return io::verify(file, {}, options); }));
     return;
   }
-  for (const std::size_t i : entries_argument(file, names))
-    unwrap_waited(without_gil([&] { return io::verify_tensor(file, i, {}, options); }));
+  const std::vector<std::size_t> asked = entries_argument(file, names);
+  const Owners owners = owners_of(file);
+  std::vector<bool> wanted(file.size());
+  for (const std::size_t i : asked) wanted[i] = true;
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    std::optional<std::size_t> of = i;
+    while (of && !wanted[*of]) of = owners[*of];
+    if (of) unwrap_waited(without_gil([&] { return io::verify_tensor(file, i, {}, options); }));
+  }
 }
 
 nb::dict load(nb::handle path, nb::handle names, nb::handle mode, const Limits& limits) {
   const io::File file = open_file(path_argument(path), mode, io::Mode::copy_on_write, limits);
   if (names.is_none() && limits.verifies() == true) verify(file, names);
+  std::vector<std::size_t> entries;
+  if (names.is_none()) {
+    const Owners owners = owners_of(file);
+    for (std::size_t i = 0; i < owners.size(); ++i)
+      if (!owners[i]) entries.push_back(i);
+  } else {
+    entries = entries_argument(file, names);
+  }
   nb::dict tensors;
-  for (const std::size_t i : entries_argument(file, names)) {
+  for (const std::size_t i : entries) {
     nb::object name = wrap_utf8(file.entry(i).name);
     if (tensors.contains(name)) continue;
-    tensors[name] = wrap_tensor(unwrap(without_gil([&] { return read_tensor(file, i); })));
+    tensors[name] = wrap_item(unwrap(without_gil([&] { return file.item(i); })));
     if (PyErr_CheckSignals() != 0) nb::raise_python_error();
   }
   return tensors;
@@ -162,7 +195,7 @@ nb::dict load_kv(nb::handle path) {
   return wrap_key_values(unwrap(without_gil([&] { return io::load_kv(file); })));
 }
 
-/// The mapping on behalf of one tensor, so that what still holds it can be named.
+/// The mapping on behalf of one item, so that what still holds it can be named.
 class Hold final : public Owner {
  public:
   explicit Hold(std::shared_ptr<Owner> mapping) : mapping_(std::move(mapping)) {}
@@ -174,36 +207,100 @@ class Hold final : public Owner {
   std::shared_ptr<Owner> mapping_;
 };
 
+/// What a file was when its `File` was pickled.
+struct Identity {
+  std::uint64_t size = 0;
+  std::uint32_t index_crc32c = 0;
+
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+Identity identity_of(const io::File& file) noexcept {
+  return {file.size_bytes(), file.trailer().index_crc32c};
+}
+
 /// `hurray.file.File`. Safe for concurrent use: `file_` is replaced under the lock only, and an
 /// `io::File` is a value that is shared.
 class PyFile {
  public:
-  PyFile(nb::handle path, nb::handle mode, const Limits& limits)
+  PyFile(nb::handle path, nb::handle mode, Limits limits)
       : file_(open_file(path_argument(path), mode, io::Mode::map, limits)),
         path_(file_->path()),
-        mode_(file_->mode()) {}
+        mode_(file_->mode()),
+        limits_(std::move(limits)) {}
+  /// Opened on first use, if it is still that file.
+  PyFile(std::string path, io::Mode mode, Limits limits, Identity expected)
+      : expected_(expected), path_(std::move(path)), mode_(mode), limits_(std::move(limits)) {}
 
   nb::object path_object() const { return nb::steal(PyUnicode_DecodeFSDefault(path_.c_str())); }
   io::Mode mode() const noexcept { return mode_; }
   bool closed() const {
     const std::lock_guard lock(mutex_);
-    return !file_;
+    return !file_ && !expected_;
   }
 
   /// `ValueError` once closed.
   io::File file() const {
     std::optional<io::File> open;
+    std::optional<Identity> expected;
     {
       const std::lock_guard lock(mutex_);
       open = file_;
+      expected = expected_;
     }
-    if (!open)
+    if (open) return *std::move(open);
+    if (!expected)
       fail(PyExc_ValueError, path_ + ": this File is closed; open it again with hurray.open");
-    return *std::move(open);
+    return reopened(*expected);
   }
 
-  nb::object tensor(const io::File& file, std::size_t i) {
-    return wrap_tensor(unwrap(without_gil([&] { return held_tensor(file, i); })));
+  /// Function of `hurray._rebuild` and its arguments.
+  nb::tuple reduced() const {
+    const Identity now = identity_of(file());
+    return python::reduced(
+        "file", nb::make_tuple(nb::module_::import_("os.path").attr("abspath")(path_object()),
+                               wrap_utf8(find_row(io::modes, mode_)->name), now.size,
+                               now.index_crc32c, limits_.keywords()));
+  }
+
+  /// A tensor, or a composite with all of its members.
+  nb::object item(const io::File& file, std::size_t i) {
+    return wrap_item(unwrap(without_gil([&] { return held_item(file, i); })));
+  }
+
+  /// The names of items at the top, or of what they bind, in the file's order.
+  nb::tuple names(const io::File& file, bool members) {
+    const auto listing = unwrap_waited(without_gil([&] { return this->listing(file); }));
+    const auto& entries = members ? listing->members : listing->top;
+    nb::object names = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(entries.size())));
+    if (!names.is_valid()) nb::raise_python_error();
+    for (std::size_t k = 0; k < entries.size(); ++k)
+      PyTuple_SET_ITEM(names.ptr(), static_cast<Py_ssize_t>(k),
+                       wrap_utf8(file.entry(entries[k]).name).release().ptr());
+    return nb::borrow<nb::tuple>(names);
+  }
+  /// Entries at the top.
+  std::size_t size(const io::File& file) {
+    return unwrap_waited(without_gil([&] { return listing(file); }))->top.size();
+  }
+
+  std::string html() {
+    const io::File file = this->file();
+    const auto listing = unwrap_waited(without_gil([&] { return this->listing(file); }));
+    const std::size_t count = std::min(listing->top.size(), html::max_rows);
+    std::vector<std::optional<hurray::Descriptor>> descriptors(count);
+    std::vector<html::Row> rows;
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::size_t i = listing->top[k];
+      auto stored = without_gil([&] { return file.descriptor(i); });
+      if (stored) descriptors[k] = *std::move(stored);
+      rows.push_back({std::string(file.entry(i).name), descriptors[k] ? &*descriptors[k] : nullptr,
+                      descriptors[k] && !descriptors[k]->buffers.empty()
+                          ? declared_device(*descriptors[k])
+                          : PyDevice{}});
+    }
+    return html::table("hurray.file.File " + path_, rows, listing->top.size()) +
+           html::bars("bytes of each tensor", rows);
   }
 
   nb::tuple close(bool strict) {
@@ -216,6 +313,7 @@ class PyFile {
       open = file_;
       if (!strict || held.empty()) {
         file_.reset();
+        expected_.reset();
         holds_.clear();
       }
     }
@@ -231,22 +329,50 @@ class PyFile {
   }
 
  private:
-  io::Result<hurray::Tensor> held_tensor(const io::File& file, std::size_t i) {
-    auto tensor = read_tensor(file, i);
+  /// Entries in index order.
+  struct Listing {
+    std::vector<std::size_t> top, members;
+  };
+
+  /// Found at the first call; one thread looks, the others wait without the GIL.
+  io::Result<std::shared_ptr<const Listing>> listing(const io::File& file) {
+    const std::lock_guard lock(listing_mutex_);
+    if (!listing_) {
+      auto owners = file.owners();
+      if (!owners) return std::move(owners).error();
+      const auto made = std::make_shared<Listing>();
+      for (std::size_t i = 0; i < owners->size(); ++i)
+        ((*owners)[i] ? made->members : made->top).push_back(i);
+      listing_ = made;
+    }
+    return listing_;
+  }
+
+  io::Result<Item> held_item(const io::File& file, std::size_t i) {
+    auto item = file.item(i);
     const std::shared_ptr<Owner> mapping = file.mapping();
-    if (!tensor || !mapping) return tensor;
-    auto stored = file.descriptor(i);
-    if (!stored) return std::move(stored).error();
-    return contain(Origin::file, [&]() -> io::Result<hurray::Tensor> {
-      const std::shared_ptr<Owner> hold = hold_of(i, mapping);
-      std::vector<Buffer> buffers;
-      for (const Buffer& buffer : tensor->buffers())
-        buffers.push_back(Buffer::borrow(buffer.data(), buffer.size(), hold, buffer.readonly()));
-      auto bound = bind(*std::move(stored), std::move(buffers),
-                        {tensor->provenance(), tensor->memory_device()});
-      if (!bound) return io::Error(bound.error(), path_);
-      return *std::move(bound);
+    if (!item || !mapping) return item;
+    return contain(Origin::file, [&]() -> io::Result<Item> {
+      if (auto held = hold(*item, hold_of(i, mapping)); !held)
+        return io::Error(held.error(), path_);
+      return item;
     });
+  }
+
+  /// Puts `owner` in the mapping's place.
+  static hurray::Result<void> hold(Item& item, const std::shared_ptr<Owner>& owner) {
+    hurray::Tensor& tensor = item.tensor;
+    std::vector<Buffer> buffers;
+    for (const Buffer& buffer : tensor.buffers())
+      buffers.push_back(Buffer::borrow(buffer.data(), buffer.size(), owner, buffer.readonly()));
+    // What has a wait in it is relayed as it was declared.
+    auto bound = bind(tensor.unsynced_buffer() ? tensor.wire_descriptor() : tensor.descriptor(),
+                      std::move(buffers), tensor.binding());
+    if (!bound) return bound.error();
+    tensor = *std::move(bound);
+    for (Item& member : item.members)
+      if (auto held = hold(member, owner); !held) return held;
+    return {};
   }
 
   std::shared_ptr<Owner> hold_of(std::size_t i, const std::shared_ptr<Owner>& mapping) {
@@ -257,11 +383,33 @@ class PyFile {
     return hold;
   }
 
+  io::File reopened(const Identity& expected) const {
+    const io::OpenOptions options = limits_.options(mode_);
+    const io::File again =
+        unwrap_waited(without_gil([&] { return io::File::open(path_, options); }));
+    if (const Identity found = identity_of(again); found != expected)
+      fail(Exc::file, path_ + ": this is not the file that was pickled: expected " +
+                          std::to_string(expected.size) + " bytes with index checksum " +
+                          std::to_string(expected.index_crc32c) + ", found " +
+                          std::to_string(found.size) + " bytes with " +
+                          std::to_string(found.index_crc32c) + "; open it anew with hurray.open");
+    const std::lock_guard lock(mutex_);
+    if (expected_ && !file_) {
+      file_ = again;
+      expected_.reset();
+    }
+    return again;
+  }
+
   mutable std::mutex mutex_;  // no Python code runs under it: that could wait for another thread
-  std::optional<io::File> file_;
+  mutable std::optional<io::File> file_;
+  mutable std::optional<Identity> expected_;  ///< Until it is opened.
   std::unordered_map<std::size_t, std::weak_ptr<Owner>> holds_;
+  std::mutex listing_mutex_;  // never taken with the GIL
+  std::shared_ptr<const Listing> listing_;
   const std::string path_;
   const io::Mode mode_;
+  const Limits limits_;
 };
 
 nb::object getitem(PyFile& self, nb::handle name) {
@@ -272,18 +420,10 @@ nb::object getitem(PyFile& self, nb::handle name) {
     PyErr_SetObject(PyExc_KeyError, name.ptr());
     nb::raise_python_error();
   }
-  return self.tensor(file, *entry);
+  return self.item(file, *entry);
 }
 
-nb::tuple names(const PyFile& self) {
-  const io::File file = self.file();
-  nb::object names = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(file.size())));
-  if (!names.is_valid()) nb::raise_python_error();
-  for (std::size_t i = 0; i < file.size(); ++i)
-    PyTuple_SET_ITEM(names.ptr(), static_cast<Py_ssize_t>(i),
-                     wrap_utf8(file.entry(i).name).release().ptr());
-  return nb::borrow<nb::tuple>(names);
-}
+nb::tuple names(PyFile& self) { return self.names(self.file(), false); }
 
 nb::object descriptor(const io::File& file, std::size_t i) {
   return wrap_descriptor(unwrap(without_gil([&] { return file.descriptor(i); })));
@@ -309,15 +449,17 @@ template <class Define>
 void with_limits(Define&& define) {
   define(nb::arg("verify") = nb::none(), nb::arg("max_index_bytes") = nb::none(),
          nb::arg("max_tensors") = nb::none(), nb::arg("max_kv_bytes") = nb::none(),
-         nb::arg("max_descriptor_bytes") = nb::none(), nb::arg("max_tensor_bytes") = nb::none());
+         nb::arg("max_descriptor_bytes") = nb::none(), nb::arg("max_tensor_bytes") = nb::none(),
+         nb::arg("max_composite_depth") = nb::none(), nb::arg("max_spool_bytes") = nb::none());
 }
 
 #define HURRAY_MODE_SIG "mode: typing.Literal['map', 'copy_on_write', 'memory'] | None = None, "
-#define HURRAY_LIMITS_SIG                                                      \
-  "verify: bool | None = None, "                                               \
-  "max_index_bytes: int | None = None, max_tensors: int | None = None, "       \
-  "max_kv_bytes: int | None = None, max_descriptor_bytes: int | None = None, " \
-  "max_tensor_bytes: int | None = None"
+#define HURRAY_LIMITS_SIG                                                         \
+  "verify: bool | None = None, "                                                  \
+  "max_index_bytes: int | None = None, max_tensors: int | None = None, "          \
+  "max_kv_bytes: int | None = None, max_descriptor_bytes: int | None = None, "    \
+  "max_tensor_bytes: int | None = None, max_composite_depth: int | None = None, " \
+  "max_spool_bytes: int | None = None"
 
 }  // namespace
 
@@ -325,23 +467,27 @@ void bind_file(nb::module_& m) {
   // The class lives where users find it; that module is empty until now.
   nb::module_ home = nb::module_::import_("hurray.file");
   nb::class_<PyFile> file(
-      home, "File", nb::sig("class File(collections.abc.Mapping[str, hurray.Tensor])"),
-      "An open `.hrry` file: a read-only mapping of names to tensors, in the file's order.\n\n"
+      home, "File",
+      nb::sig("class File(collections.abc.Mapping[str, hurray.Tensor | hurray.Composite])"),
+      "An open `.hrry` file: a read-only mapping of names to tensors and composites, in the "
+      "file's\n"
+      "order.\n\n"
       "Made by `hurray.open`. Opening reads header, index and kv; a tensor's descriptor is read "
       "when\n"
       "it is asked for, its data when they are touched. Tensors stay valid after `close`. Safe "
       "for\n"
       "concurrent use.");
   file.def("__getitem__", getitem, nb::arg("name"),
-           nb::sig("def __getitem__(self, name: str, /) -> hurray.Tensor"),
-           "The tensor of that name. Raises KeyError; FileError, InvalidDescriptorError or\n"
+           nb::sig("def __getitem__(self, name: str, /) -> hurray.Tensor | hurray.Composite"),
+           "The tensor or composite of that name; a member's (\"head.0\") gives the member. Raises "
+           "KeyError; FileError, InvalidDescriptorError or\n"
            "UnsupportedError where this entry is damaged or needs what is not built.")
       .def(
           "get",
           [](PyFile& self, nb::handle name, nb::object otherwise) {
             const io::File open = self.file();
             const auto entry = find(open, name);
-            return entry ? self.tensor(open, *entry) : otherwise;
+            return entry ? self.item(open, *entry) : otherwise;
           },
           nb::arg("name"), nb::arg("default") = nb::none(),
           nb::sig("def get(self, name: str, default: typing.Any = None) -> typing.Any"),
@@ -350,23 +496,31 @@ void bind_file(nb::module_& m) {
           "__contains__",
           [](const PyFile& self, nb::handle name) { return find(self.file(), name).has_value(); },
           nb::arg("name").none(), nb::sig("def __contains__(self, name: object, /) -> bool"))
-      .def("__len__", [](const PyFile& self) { return self.file().size(); })
+      .def("__len__", [](PyFile& self) { return self.size(self.file()); })
       .def(
-          "__iter__", [](const PyFile& self) { return nb::iter(names(self)); },
+          "__iter__", [](PyFile& self) { return nb::iter(names(self)); },
           nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
       .def(
           "keys", [](nb::handle self) { return mapping_view("KeysView", self); },
           nb::sig("def keys(self) -> collections.abc.KeysView[str]"), "The names, as a view.")
       .def(
           "values", [](nb::handle self) { return mapping_view("ValuesView", self); },
-          nb::sig("def values(self) -> collections.abc.ValuesView[hurray.Tensor]"),
-          "The tensors, made while they are iterated.")
+          nb::sig(
+              "def values(self) -> collections.abc.ValuesView[hurray.Tensor | hurray.Composite]"),
+          "The tensors and composites, made while they are iterated.")
       .def(
           "items", [](nb::handle self) { return mapping_view("ItemsView", self); },
-          nb::sig("def items(self) -> collections.abc.ItemsView[str, hurray.Tensor]"),
-          "Pairs of name and tensor, made while they are iterated.")
+          nb::sig("def items(self) -> collections.abc.ItemsView[str, hurray.Tensor | "
+                  "hurray.Composite]"),
+          "Pairs of name and tensor or composite, made while they are iterated.")
       .def_prop_ro("names", names, nb::sig("def names(self) -> tuple[str, ...]"),
-                   "All names in the file's order.")
+                   "The names of tensors and composites in the file's order, without members.")
+      .def_prop_ro(
+          "member_names", [](PyFile& self) { return self.names(self.file(), true); },
+          nb::sig("def member_names(self) -> tuple[str, ...]"),
+          "The names of what composites bind, nested heads included, in the file's order. They can "
+          "be\n"
+          "asked for like all others, and are not listed elsewhere.")
       .def_prop_ro(
           "kv", [](const PyFile& self) { return wrap_key_values(self.file().kv()); },
           nb::sig("def kv(self) -> dict[str, typing.Any]"), "The typed metadata, as `load_kv`.")
@@ -384,7 +538,9 @@ void bind_file(nb::module_& m) {
               all[wrap_utf8(open.entry(i).name)] = descriptor(open, i);
             return all;
           },
-          nb::sig("def descriptors(self) -> dict[str, hurray.Descriptor]"), "All of them, by name.")
+          nb::sig("def descriptors(self) -> dict[str, hurray.Descriptor]"),
+          "All of them by name, heads and "
+          "members included.")
       .def_prop_ro(
           "has_checksums",
           [](const PyFile& self) {
@@ -422,22 +578,50 @@ void bind_file(nb::module_& m) {
       .def(
           "__exit__", [](PyFile& self, nb::handle, nb::handle, nb::handle) { self.close(false); },
           nb::arg("exc_type").none(), nb::arg("exc_value").none(), nb::arg("traceback").none());
+  file.def(
+          "_repr_html_", [](PyFile& self) { return html::shown([&] { return self.html(); }); },
+          nb::sig("def _repr_html_(self) -> str | None"),
+          "A table and a picture for notebooks, from descriptors alone; at most 100 rows.")
+      .def("__reduce__", &PyFile::reduced,
+           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"),
+           "Pickles as path, mode, limits, size and index checksum; opened again on first use, and "
+           "a\n"
+           "FileError where that is another file.");
   nb::module_::import_("collections.abc").attr("Mapping").attr("register")(file);
 
   with_limits([&](const auto&... limits) {
     m.def(
+        "_reopen",
+        [](nb::handle path, nb::handle mode, nb::handle size, nb::handle index_crc32c,
+           nb::object checked, nb::object index_bytes, nb::object tensors, nb::object kv_bytes,
+           nb::object descriptor_bytes, nb::object tensor_bytes, nb::object composite_depth,
+           nb::object spool_bytes) {
+          return std::make_unique<PyFile>(
+              path_argument(path), mode_argument(mode, {}, io::Mode::map),
+              Limits{checked, index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes,
+                     composite_depth, spool_bytes},
+              Identity{unsigned_argument(size, "size", UINT64_MAX),
+                       number_argument<std::uint32_t>(index_crc32c, "index_crc32c")});
+        },
+        nb::arg("path"), nb::arg("mode"), nb::arg("size"), nb::arg("index_crc32c"), nb::kw_only(),
+        limits...,
+        nb::sig("def _reopen(path: str, mode: typing.Literal['map', 'copy_on_write', 'memory'], "
+                "size: int, index_crc32c: int, *, " HURRAY_LIMITS_SIG ") -> hurray.file.File"),
+        "A File that opens on first use.");
+    m.def(
         "open",
         [](nb::handle path, nb::handle mode, nb::object checked, nb::object index_bytes,
            nb::object tensors, nb::object kv_bytes, nb::object descriptor_bytes,
-           nb::object tensor_bytes) {
+           nb::object tensor_bytes, nb::object composite_depth, nb::object spool_bytes) {
           return std::make_unique<PyFile>(
               path, mode,
-              Limits{checked, index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes});
+              Limits{checked, index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes,
+                     composite_depth, spool_bytes});
         },
         nb::arg("path"), nb::kw_only(), nb::arg("mode") = nb::none(), limits...,
         nb::sig("def open(path: str | os.PathLike[str], *, " HURRAY_MODE_SIG HURRAY_LIMITS_SIG
                 ") -> hurray.file.File"),
-        "Open a `.hrry` file as a read-only mapping of names to tensors.\n\n"
+        "Open a `.hrry` file as a read-only mapping of names to tensors and composites.\n\n"
         "`mode`: \"map\" maps it, read-only; \"copy_on_write\" maps it so that writes stay in "
         "this\n"
         "process; \"memory\" reads each tensor when it is asked for. Default: the environment "
@@ -453,18 +637,21 @@ void bind_file(nb::module_& m) {
         "load",
         [](nb::handle path, nb::handle names, nb::handle mode, nb::object checked,
            nb::object index_bytes, nb::object tensors, nb::object kv_bytes,
-           nb::object descriptor_bytes, nb::object tensor_bytes) {
-          return load(
-              path, names, mode,
-              Limits{checked, index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes});
+           nb::object descriptor_bytes, nb::object tensor_bytes, nb::object composite_depth,
+           nb::object spool_bytes) {
+          return load(path, names, mode,
+                      Limits{checked, index_bytes, tensors, kv_bytes, descriptor_bytes,
+                             tensor_bytes, composite_depth, spool_bytes});
         },
         nb::arg("path"), nb::kw_only(), nb::arg("names") = nb::none(), nb::arg("mode") = nb::none(),
         limits...,
         nb::sig(
             "def load(path: str | os.PathLike[str], *, "
             "names: collections.abc.Iterable[str] | None = None, " HURRAY_MODE_SIG HURRAY_LIMITS_SIG
-            ") -> dict[str, Tensor]"),
-        "The tensors of a `.hrry` file, all of them or those in `names` (in that order).\n\n"
+            ") -> dict[str, Tensor | Composite]"),
+        "The tensors and composites of a `.hrry` file, all of them or those in `names` (in that "
+        "order). A\n"
+        "composite is there once, under its head; `names` can ask for members, too.\n\n"
         "As `open`, but the default is \"copy_on_write\": tensors are writable, and writes stay in "
         "this\n"
         "process. One tensor that cannot be given fails the whole call; `names` and `open` reach "

@@ -113,15 +113,24 @@ nb::object finish(const HostArray& array, Layout layout, std::uint64_t byte_offs
   return wrap_tensor(bind(std::move(d), std::move(buffers), options), std::move(device));
 }
 
-nb::object copied(const HostArray& array, nb::object device) {
-  const Order order = order_of(array);
+/// Bits behind the last element (docs/adr/0029) of memory that is laid out here.
+void clear_behind_last(const HostArray& array, std::span<std::byte> stored) noexcept {
+  const std::uint64_t used = array.source.shape.count() % 8 * bits(array.source.dtype) % 8;
+  if (used == 0) return;
+  std::byte& last = stored[static_cast<std::size_t>(stored_bytes(array) - 1)];
+  last &= static_cast<std::byte>((1u << used) - 1);
+}
+
+/// A copy of the elements in that order, row-major for `Order::other`.
+Buffer copied_buffer(const HostArray& array, Order order) {
   const std::uint64_t size = packed_size(array);
   Buffer buffer = unwrap(Buffer::allocate(size));
   const auto copy = [&] {
     const std::uint64_t stored = stored_bytes(array);
-    if (array.packed || (!converted(array) && order != Order::other)) {
+    if (array.packed || (!converted(array) && order == order_of(array) && order != Order::other)) {
       std::memcpy(buffer.data(), array.source.origin, static_cast<std::size_t>(stored));
       std::memset(buffer.data() + stored, 0, static_cast<std::size_t>(size - stored));
+      if (array.packed) clear_behind_last(array, buffer.bytes());
     } else {
       gather(in_order(array.source, order), 0, buffer.bytes());
     }
@@ -130,7 +139,12 @@ nb::object copied(const HostArray& array, nb::object device) {
     without_gil(copy);
   else if (size != 0)
     copy();
-  return finish(array, layout_of(order), 0, std::move(buffer), std::move(device));
+  return buffer;
+}
+
+nb::object copied(const HostArray& array, nb::object device) {
+  const Order order = order_of(array);
+  return finish(array, layout_of(order), 0, copied_buffer(array, order), std::move(device));
 }
 
 std::string alignment_text(const std::byte* address) {
@@ -138,10 +152,6 @@ std::string alignment_text(const std::byte* address) {
          "-byte aligned, and a buffer needs 64; allow a copy (copy=None), or allocate the array "
          "inside"
          " hurray.aligned_allocator()";
-}
-
-[[noreturn]] void copy_required(const std::string& why) {
-  fail(Exc::copy_required, "copy=False: " + why);
 }
 
 /// Exact strides in elements, and where the lowest and the byte after the highest element are.
@@ -181,14 +191,34 @@ bool on_64(const std::byte* address) noexcept {
 nb::object share_strided(const HostArray& array, nb::object device) {
   const auto extent = exact_extent(array.source);
   if (!extent)
-    copy_required("a byte stride is not a multiple of the item size (" +
-                  std::to_string(array.source.item_bytes) + "), so a copy is needed (copy=None)");
-  if (!on_64(extent->lowest)) copy_required(alignment_text(extent->lowest));
+    copy_required(array, "a byte stride is not a multiple of the item size (" +
+                             std::to_string(array.source.item_bytes) +
+                             "), so a copy is needed (copy=None)");
+  if (!on_64(extent->lowest)) copy_required(array, alignment_text(extent->lowest));
   Strided layout{extent->strides};
   return finish(
       array, std::move(layout), static_cast<std::uint64_t>(array.source.origin - extent->lowest),
       Buffer::borrow(mutable_address(extent->lowest), extent->size, array.owner, array.readonly),
       std::move(device));
+}
+
+/// The elements are stored here as they lie there.
+bool as_it_is(const HostArray& array) noexcept {
+  return !converted(array) && (!array.packed || packed_size(array) == stored_bytes(array));
+}
+void require_as_it_is(const HostArray& array) {
+  if (as_it_is(array)) return;
+  if (array.source.transcode == Transcode::swap)
+    copy_required(array,
+                  "the elements are in another byte order and have to be converted (copy=None)");
+  copy_required(
+      array, std::string(name(array.source.dtype)) +
+                 " elements are stored in another way here and have to be converted (copy=None)");
+}
+
+Buffer borrowed(const HostArray& array) {
+  return Buffer::borrow(mutable_address(array.source.origin), stored_bytes(array), array.owner,
+                        array.readonly);
 }
 
 // ---- the buffer protocol as a source
@@ -301,11 +331,12 @@ bool has_dlpack(nb::handle object) {
 // ---- asarray
 // --------------------------------------------------------------------------------------
 
-[[noreturn]] void must_copy(nb::handle object) {
-  copy_required("a " + python::type_name(object) +
-                " has no memory that could be shared; allow a copy"
-                " (copy=None)");
+std::string no_memory_text(nb::handle object) {
+  return "a " + python::type_name(object) +
+         " has no memory that could be shared; allow a copy (copy=None)";
 }
+
+[[noreturn]] void must_copy(nb::handle object) { copy_required({}, no_memory_text(object)); }
 
 nb::object from_ndarray(nb::handle array, Copy copy) {
   return tensor_from(host_array(array), copy);
@@ -365,8 +396,6 @@ nb::object from_numpy(nb::handle array, nb::handle copy) {
 
 nb::object from_dlpack(nb::handle object, nb::handle device, nb::handle copy) {
   const Copy rule = copy_argument(copy);
-  if (is_torch_tensor(object))
-    return tensor_from_dlpack(plain_torch_tensor(object, rule), device, rule);
   if (!is_ndarray(object)) return tensor_from_dlpack(object, device, rule);
   if (!device.is_none()) {
     if (!nb::isinstance<PyDevice>(device))
@@ -380,10 +409,11 @@ nb::object from_dlpack(nb::handle object, nb::handle device, nb::handle copy) {
 
 nb::object from_torch(nb::handle tensor, nb::handle copy) {
   const Copy rule = copy_argument(copy);
-  import_optional("torch", "torch");
-  if (!is_torch_tensor(tensor))
+  if (!is_torch_tensor(tensor)) {
+    import_optional("torch", "torch");
     fail(PyExc_TypeError, "expected a torch.Tensor, got " + python::type_name(tensor));
-  return tensor_from_dlpack(plain_torch_tensor(tensor, rule), nb::none(), rule);
+  }
+  return tensor_from_dlpack(tensor, nb::none(), rule);
 }
 
 /// The tensor under another declaration of host memory.
@@ -437,8 +467,8 @@ nb::object asarray(nb::handle object, nb::handle dtype, nb::handle device, nb::h
     if (t.descriptor().dtype == wanted)
       return placed(rule == Copy::always ? copy_tensor(t) : tensor);
     if (rule == Copy::never)
-      copy_required("converting " + std::string(name(t.descriptor().dtype)) + " to " +
-                    std::string(name(wanted)) + " needs a copy (copy=None)");
+      copy_required({}, "converting " + std::string(name(t.descriptor().dtype)) + " to " +
+                            std::string(name(wanted)) + " needs a copy (copy=None)");
     array = look(tensor, t).attr("astype")(target);
   }
   return placed(from_ndarray(array, rule));
@@ -472,31 +502,104 @@ void raise_foreign(nb::python_error& error, nb::handle object, const char* what)
                  what, python::type_name(error.value()).c_str(), first.ptr());
 }
 
+void copy_required(const HostArray& array, const std::string& why) {
+  fail(Exc::copy_required,
+       "copy=False: " + (array.component.empty() ? "" : std::string(array.component) + ": ") + why);
+}
+
 std::shared_ptr<Owner> hold(nb::object object) {
   return std::make_shared<HeldObject>(std::move(object));
 }
 
 nb::object tensor_from(const HostArray& array, Copy copy, nb::object device) {
-  const ArraySource& source = array.source;
-  if (source.shape.is_empty()) return copied(array, std::move(device));
+  if (array.source.shape.is_empty()) return copied(array, std::move(device));
   const Order order = order_of(array);
-  const bool whole = packed_size(array) == stored_bytes(array);
-  const bool as_it_is = !converted(array) && (!array.packed || whole);
-  const bool aligned = on_64(source.origin);
-  if (copy != Copy::always && as_it_is && order != Order::other && aligned)
-    return finish(array, layout_of(order), 0,
-                  Buffer::borrow(mutable_address(source.origin), stored_bytes(array), array.owner,
-                                 array.readonly),
-                  std::move(device));
+  if (copy != Copy::always && order != Order::other && as_it_is(array) &&
+      on_64(array.source.origin))
+    return finish(array, layout_of(order), 0, borrowed(array), std::move(device));
   if (copy != Copy::never) return copied(array, std::move(device));
 
-  if (source.transcode == Transcode::swap)
-    copy_required("the elements are in another byte order and have to be converted (copy=None)");
-  if (!as_it_is)
-    copy_required(std::string(name(source.dtype)) +
-                  " elements are stored in another way here and have to be converted (copy=None)");
-  if (order != Order::other) copy_required(alignment_text(source.origin));
+  require_as_it_is(array);
+  if (order != Order::other) copy_required(array, alignment_text(array.source.origin));
   return share_strided(array, std::move(device));
+}
+
+Buffer row_major_buffer(const HostArray& array, Copy copy) {
+  if (array.source.shape.is_empty()) return {};
+  const bool in_order = order_of(array) == Order::row_major;
+  if (copy != Copy::always && in_order && as_it_is(array) && on_64(array.source.origin))
+    return borrowed(array);
+  if (copy != Copy::never) return copied_buffer(array, in_order ? Order::row_major : Order::other);
+
+  require_as_it_is(array);
+  if (!in_order)
+    copy_required(array,
+                  "the elements do not lie one after another in C order, so a copy is needed"
+                  " (copy=None)");
+  copy_required(array, alignment_text(array.source.origin));
+}
+
+namespace {
+
+/// Elements narrower than a byte: as they are stored where they are in C order, else one by one.
+HostArray packed_array(const PyTensor& t) {
+  const Descriptor& d = t.descriptor();
+  if (ambiguous_bool(t)) refuse_ambiguous_bool(t);
+  HostArray array;
+  if (std::holds_alternative<RowMajor>(d.layout)) {
+    array.source.origin = first_element(t);
+    array.source.shape = d.shape;
+    array.source.strides.resize(d.shape.rank());
+    array.owner = t.tensor.buffer(0).owner();
+    array.readonly = t.tensor.readonly();
+    array.packed = true;
+  } else {
+    const nb::object bytes = unpack_tensor(t);
+    array = host_array(*unwrap_tensor(bytes));
+    array.source.transcode = Transcode::pack_low;
+  }
+  array.source.dtype = d.dtype;
+  return array;
+}
+
+}  // namespace
+
+HostArray host_array_of(nb::handle object, Copy copy, std::string_view component) {
+  const auto of = [&](HostArray&& array) {
+    array.component = component;
+    return std::move(array);
+  };
+  const auto by_numpy = [&] {
+    const nb::module_ numpy = import_optional("numpy", "numpy");
+    numpy_api();
+    if (copy == Copy::never) {
+      HostArray none;
+      none.component = component;
+      copy_required(none, no_memory_text(object));
+    }
+    return of(host_array(foreign(
+        object, "__array__", [&]() -> nb::object { return numpy.attr("asanyarray")(object); })));
+  };
+  if (const PyTensor* t = unwrap_tensor(object)) {
+    require_elements(*t, Way::array);
+    return of(is_sub_byte(t->descriptor().dtype) ? packed_array(*t) : host_array(*t));
+  }
+  if (is_ndarray(object)) return of(host_array(object));
+  if (is_numpy_scalar(object)) return by_numpy();
+  if (is_torch_tensor(object) || has_dlpack(object))
+    return by_dlpack_or_array(
+        object,
+        [&] {
+          auto taken = host_array_from_dlpack(object, copy);
+          if (!taken)
+            fail(Exc::unsupported, "the " + std::string(component) + " of a " +
+                                       python::type_name(object) +
+                                       " are on a device; copy them to the host first");
+          return of(*std::move(taken));
+        },
+        by_numpy);
+  if (PyObject_CheckBuffer(object.ptr()) != 0) return of(host_array_from_buffer(object));
+  return by_numpy();
 }
 
 nb::object shared_tensor(const HostArray& array, const PyDevice& placement) {
@@ -525,8 +628,7 @@ nb::object ingest(nb::handle object, Copy copy) {
   if (const PyTensor* t = unwrap_tensor(object))
     return copy == Copy::always ? copy_tensor(*t) : nb::borrow(object);
   if (is_ndarray(object)) return from_ndarray(object, copy);
-  if (is_torch_tensor(object))
-    return tensor_from_dlpack(plain_torch_tensor(object, copy), nb::none(), copy);
+  if (is_torch_tensor(object)) return tensor_from_dlpack(object, nb::none(), copy);
   if (!is_numpy_scalar(object)) {
     if (has_dlpack(object))
       return by_dlpack_or_array(
@@ -541,7 +643,9 @@ nb::object ingest(nb::handle object, Copy copy) {
 std::optional<WritableSource> writable_source(nb::handle object) {
   WritableSource result;
   result.object = nb::borrow(object);
-  if (const PyTensor* t = unwrap_tensor(object)) {
+  if (unwrap_tensor(object) == nullptr && has_hurray(object))
+    result.object = tensor_from_hurray(object);
+  if (const PyTensor* t = unwrap_tensor(result.object)) {
     if (t->tensor.memory_device() != Device::cpu)
       fail(Exc::unsupported, "the memory is that of device " +
                                  std::string(name(t->tensor.memory_device())) +
@@ -560,7 +664,7 @@ std::optional<WritableSource> writable_source(nb::handle object) {
       plain = foreign(object, "cpu()", [&]() -> nb::object { return plain.attr("cpu")(); });
       result.transient = true;
     }
-    auto taken = host_array_from_dlpack(plain);
+    auto taken = host_array_from_dlpack(plain, Copy::if_needed);
     if (!taken) fail(Exc::unsupported, "PyTorch did not bring the tensor to the host");
     array = *std::move(taken);
   } else if (is_numpy_scalar(object)) {
@@ -568,7 +672,7 @@ std::optional<WritableSource> writable_source(nb::handle object) {
     array = host_array(result.object);
   } else if (has_dlpack(object)) {
     auto taken = by_dlpack_or_array(
-        object, [&] { return host_array_from_dlpack(object); },
+        object, [&] { return host_array_from_dlpack(object, Copy::if_needed); },
         [&]() -> std::optional<HostArray> {
           const nb::module_ numpy = import_optional("numpy", "numpy");
           result.object = foreign(object, "__array__",

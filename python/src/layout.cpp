@@ -1,138 +1,87 @@
-#include <algorithm>
-#include <functional>
+// Layout: what all layouts have in common, and the way from the core's to Python's.
 
-#include "bindings.hpp"
+#include "layouts.hpp"
 
 namespace hurray::python {
 namespace {
 
-struct RowMajorLayout : PyLayout {};
-struct ColMajorLayout : PyLayout {};
-struct StridedLayout : PyLayout {};
-
-std::string tuple_text(const Strides& strides) {
-  std::string text = "(";
-  for (std::size_t k = 0; k < strides.size(); ++k) {
-    if (k != 0) text += ", ";
-    text += std::to_string(strides[k]);
-  }
-  return text + (strides.size() == 1 ? ",)" : ")");
+/// Core's value as it shows: an unknown layout's flags announce sections, they are no part of it.
+hurray::Layout shown(const hurray::Layout& layout) {
+  hurray::Layout value = layout;
+  if (auto* unknown = std::get_if<UnknownLayout>(&value)) unknown->flags = 0;
+  return value;
 }
 
-std::string layout_text(const PyLayout& self) {
-  if (std::holds_alternative<RowMajor>(self.value)) return "RowMajorLayout()";
-  if (std::holds_alternative<ColumnMajor>(self.value)) return "ColMajorLayout()";
-  if (const auto* strided = std::get_if<Strided>(&self.value))
-    return "StridedLayout(strides=" + tuple_text(strided->strides) + ")";
-  return "Layout(name='" + std::string(name(self.value)) + "')";
+/// A head by a rule that two parties agreed on: the format has a name for the layout only.
+bool has_class(const hurray::Layout& layout) noexcept {
+  const auto* head = std::get_if<CompositeHead>(&layout);
+  return head == nullptr || find_row(composition_rules, head->rule) != nullptr;
 }
 
-PyObject* compare(PyObject* self, PyObject* other, int operation) {
-  if ((operation != Py_EQ && operation != Py_NE) || !nb::isinstance<PyLayout>(other))
-    Py_RETURN_NOTIMPLEMENTED;
-  const bool equal = nb::inst_ptr<PyLayout>(self)->value == nb::inst_ptr<PyLayout>(other)->value;
-  return PyBool_FromLong(equal == (operation == Py_EQ));
+nb::object buffer_count(const PyLayout& self) {
+  const LayoutInfo& row = info(self.value);
+  if (row.layout_class == LayoutClass::opaque) return nb::none();
+  const auto* csf = std::get_if<Csf>(&self.value);
+  return nb::int_(own_buffers(row, csf == nullptr ? 0 : csf->mode_order.size()));
 }
 
-Py_hash_t hash(PyObject* self) {
-  const Layout& layout = nb::inst_ptr<PyLayout>(self)->value;
-  auto mixed = static_cast<Py_uhash_t>(tag(layout));
-  if (const auto* strided = std::get_if<Strided>(&layout))
-    for (const std::int64_t stride : strided->strides)
-      mixed = mixed * 1000003u + static_cast<Py_uhash_t>(stride);
-  const auto value = static_cast<Py_hash_t>(mixed);
-  return value == -1 ? -2 : value;
-}
-
-const PyType_Slot slots[] = {{Py_tp_richcompare, reinterpret_cast<void*>(compare)},
-                             {Py_tp_hash, reinterpret_cast<void*>(hash)},
-                             {0, nullptr}};
-
-void construct_strided(StridedLayout* self, nb::handle strides) {
-  Strided strided;
-  const auto items = sequence_argument(strides, "strides");
-  if (items.size() > max_rank)
-    fail(Exc::invalid_descriptor, "strides has " + std::to_string(items.size()) +
-                                      " entries, at most " + std::to_string(max_rank) +
-                                      " are possible");
-  strided.strides.resize(items.size());
-  for (std::size_t k = 0; k < items.size(); ++k)
-    strided.strides[k] = signed_argument(items[k], "strides");
-  new (self) StridedLayout{{std::move(strided)}};
-}
-
-nb::tuple strides(const StridedLayout& self) {
-  const auto& values = std::get<Strided>(self.value).strides;
-  nb::list list;
-  for (const std::int64_t stride : values) list.append(stride);
-  return nb::tuple(list);
+[[noreturn]] void fail_layout(const hurray::Layout& layout, std::string_view what, Error error) {
+  error.offset = Error::no_offset;
+  fail(Exc::invalid_descriptor, "this " + std::string(name(layout)) + " layout " +
+                                    std::string(what) + ": " + to_string(error));
 }
 
 }  // namespace
 
-void check_layout(const Layout& layout, const Shape& shape) {
-  const LayoutInfo& row = info(layout);
-  const std::string layout_name(row.name);
-  if (shape.rank() < row.min_rank || shape.rank() > row.max_rank)
-    fail(Exc::invalid_descriptor,
-         "a " + layout_name + " layout needs rank " + std::to_string(row.min_rank) + " to " +
-             std::to_string(row.max_rank) + ", the shape has rank " + std::to_string(shape.rank()));
-  if (const auto* strided = std::get_if<Strided>(&layout);
-      strided != nullptr && strided->strides.size() != shape.rank())
-    fail(Exc::invalid_descriptor, "a strided layout needs one stride per dimension, it has " +
-                                      std::to_string(strided->strides.size()) +
-                                      " and the shape has rank " + std::to_string(shape.rank()));
-  Sizer io;
-  std::visit(
-      [&]<class T>(const T& alternative) {
-        if constexpr (!std::is_same_v<T, UnknownLayout>)
-          alternative.fields(alternative, io, FieldContext{shape, {.agreed = {.all = true}}});
-      },
-      layout);
-  if (io.ok()) return;
-  Error error = io.error();
-  error.offset = Error::no_offset;
-  fail(Exc::invalid_descriptor,
-       "this " + layout_name + " layout does not fit the shape: " + to_string(error));
+void check_layout(const hurray::Layout& layout, const Shape& shape) {
+  if (auto fits = validate(layout, shape); !fits)
+    fail_layout(layout, "does not fit the shape", fits.error());
 }
 
-nb::object wrap_layout(const Layout& layout) {
-  switch (tag(layout)) {
-    case LayoutTag::row_major:
-      return nb::cast(RowMajorLayout{{layout}});
-    case LayoutTag::col_major:
-      return nb::cast(ColMajorLayout{{layout}});
-    case LayoutTag::strided:
-      return nb::cast(StridedLayout{{layout}});
-    default:
-      return nb::cast(PyLayout{layout});
-  }
+void check_fields(const hurray::Layout& layout, std::size_t rank) {
+  Shape shape;
+  shape.resize(rank);
+  for (std::uint64_t& size : shape) size = dynamic;
+  if (auto holds = validate(layout, shape); !holds) fail_layout(layout, "cannot be", holds.error());
+}
+
+Call call_of(const PyLayout& layout) {
+  if (!has_class(layout.value)) return {"Layout", {{"name", text_of(name(layout.value))}}};
+  return std::visit([](const auto& alternative) { return call_of(alternative); }, layout.value);
+}
+
+nb::object wrap_layout(const hurray::Layout& layout) {
+  if (!has_class(layout)) return nb::cast(PyLayout{layout});
+  return std::visit(
+      []<class T>(T&& alternative) {
+        return nb::cast(LayoutOf<std::remove_cvref_t<T>>(std::forward<T>(alternative)));
+      },
+      shown(layout));
 }
 
 void bind_layout(nb::module_& m) {
   using namespace nb::literals;
-  nb::class_<PyLayout>(m, "Layout", nb::is_weak_referenceable(), nb::type_slots(slots),
-                       "How a tensor's logical indices find their place in its buffers: an "
-                       "immutable value that refers\n"
-                       "to no tensor. A layout for which this module has no class is an instance "
-                       "of `Layout` itself.")
-      .def_prop_ro(
+  nb::class_<PyLayout> type(
+      m, "Layout", nb::is_weak_referenceable(), nb::type_slots(value_slots<PyLayout>),
+      "How a tensor's logical indices find their place in its buffers: an immutable value that "
+      "refers\n"
+      "to no tensor. A layout for which this module has no class is an instance of `Layout` "
+      "itself.");
+  type.def_prop_ro(
           "tag",
           [](const PyLayout& self) { return static_cast<unsigned>(hurray::tag(self.value)); },
           "The wire byte.")
       .def_prop_ro(
-          "name", [](const PyLayout& self) { return nb::str(name(self.value).data()); },
-          nb::sig("def name(self) -> str"), "\"row_major\", \"col_major\", \"strided\", …")
+          "name", [](const PyLayout& self) { return text_of(name(self.value)); },
+          nb::sig("def name(self) -> typing.Literal['row_major', 'col_major', 'strided', 'tiled', "
+                  "'morton', 'hilbert', 'coo', 'csr', 'csc', 'csf', 'block_paged', 'composite', "
+                  "'extension']"),
+          "The format's name; \"extension\" for a private tag and for an unknown one.")
       .def_prop_ro(
-          "buffer_count",
-          [](const PyLayout& self) -> nb::object {
-            const LayoutInfo& row = info(self.value);
-            const bool known =
-                row.layout_class != LayoutClass::opaque && row.buffers_per_dimension == 0;
-            return known ? nb::object(nb::int_(row.buffers)) : nb::none();
-          },
-          nb::sig("def buffer_count(self) -> int | None"),
-          "The layout's own buffers; `None` where they depend on more than the layout.")
+          "buffer_count", &buffer_count, nb::sig("def buffer_count(self) -> int | None"),
+          "The layout's own buffers: 0 for the head of a composite; `None` for private and "
+          "unknown\n"
+          "layouts, which do not say.")
       .def_prop_ro(
           "is_dense", [](const PyLayout& self) { return is_dense(self.value); },
           "Every element is stored, at a place that its index gives.")
@@ -151,28 +100,20 @@ void bind_layout(nb::module_& m) {
           nb::sig("def validate_against_shape(self, shape: collections.abc.Sequence[int | None]) "
                   "-> None"),
           "Returns `None` when the layout fits the shape; sizes that are `None` are not checked.\n"
-          "Raises `InvalidDescriptorError` naming the layout otherwise.")
-      .def("__repr__", [](const PyLayout& self) { return layout_text(self); });
+          "Raises `InvalidDescriptorError` naming the layout otherwise.");
+  def_value(type, "Layout");
 
-  nb::class_<RowMajorLayout, PyLayout>(m, "RowMajorLayout", nb::is_final(),
-                                       "The last dimension varies fastest (C order).")
-      .def("__init__", [](RowMajorLayout* self) { new (self) RowMajorLayout{{RowMajor{}}}; });
-  nb::class_<ColMajorLayout, PyLayout>(m, "ColMajorLayout", nb::is_final(),
-                                       "The first dimension varies fastest (Fortran order).")
-      .def("__init__", [](ColMajorLayout* self) { new (self) ColMajorLayout{{ColumnMajor{}}}; });
-  nb::class_<StridedLayout, PyLayout>(
-      m, "StridedLayout", nb::is_final(),
-      "Any strides: one per dimension, in logical elements (not bytes), 0 and negative included.")
-      .def("__init__", &construct_strided, "strides"_a,
-           nb::sig("def __init__(self, strides: collections.abc.Sequence[int]) -> None"))
-      .def_prop_ro("strides", &strides, nb::sig("def strides(self) -> tuple[int, ...]"),
-                   "Logical elements from one index to the next, per dimension.");
+  bind_dense_layouts(m);
+  bind_tiled_layout(m);
+  bind_sparse_layouts(m);
+  bind_block_paged_layout(m);
+  bind_composite_layout(m);
+  bind_opaque_layouts(m);
 
   m.def(
       "layout_tag_kind",
       [](nb::handle tag) {
-        return nb::str(
-            layout_tag_kind(static_cast<std::uint8_t>(unsigned_argument(tag, "tag", 0xFF))).data());
+        return text_of(layout_tag_kind(number_argument<std::uint8_t>(tag, "tag")));
       },
       "tag"_a,
       nb::sig("def layout_tag_kind(tag: int) -> typing.Literal['named', 'reserved', 'private', "

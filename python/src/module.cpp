@@ -11,15 +11,23 @@ NB_MODULE(_hurray, m) {
   bind_device(m);
   bind_buffer_handle(m);
   bind_layout(m);
-  bind_sections(m);
+  bind_statistics(m);
+  bind_shard(m);
+  bind_extension_type(m);
+  bind_quantization(m);
   bind_descriptor(m);
   bind_tensor(m);
+  bind_composite(m);
   bind_ingest(m);
+  bind_sparse(m);
+  bind_capsule(m);
   bind_create(m);
+  bind_print_options(m);
   bind_aligned_allocator(m);
   bind_file(m);
   bind_save(m);
   bind_stream(m);
+  bind_pickle(m);  // knows all classes
   m.attr("__version__") = HURRAY_VERSION;
   m.attr("MIN_BUFFER_ALIGNMENT") = hurray::min_buffer_alignment;
   m.attr("PAGE_ALIGNMENT") = hurray::page_alignment;

@@ -50,7 +50,9 @@ nb::object edges(const PyTensor& t, std::uint64_t edge) {
 nb::object array_text(nb::handle self, const PyTensor& t) {
   const Descriptor& d = t.descriptor();
   if (numpy_type(d.dtype) == nullptr && d.dtype != DType::bfloat16) return {};
-  if (t.placement().kind != Device::cpu || d.shape.is_dynamic() || ambiguous_bool(t)) return {};
+  if (t.placement().kind != Device::cpu || d.shape.is_dynamic() || d.quantization() != nullptr ||
+      ambiguous_bool(t))
+    return {};
   require_elements(t, Way::array);
   numpy_api();
   const nb::module_ numpy = nb::module_::import_("numpy");
@@ -79,9 +81,48 @@ nb::object values_text(nb::handle self, const PyTensor& t) {
   }
 }
 
+/// The arrays of a COO, CSR or CSC tensor, each behind ", name=", COO's indices first; none where
+/// one of them cannot be shown.
+std::optional<std::string> content_text(const PyTensor& t) {
+  const Descriptor& d = t.descriptor();
+  const std::size_t count = own_buffers(info(d.layout), d.shape.rank());
+  const bool indices_first = std::holds_alternative<Coo>(d.layout);
+  std::string text;
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::size_t i = indices_first ? count - 1 - k : k;
+    auto part = component_tensor(t.tensor, i);
+    if (!part) return std::nullopt;
+    const nb::object view = wrap_tensor(*std::move(part), t.device);
+    const nb::object values = values_text(view, *unwrap_tensor(view));
+    if (!values.is_valid()) return std::nullopt;
+    text += ", " + std::string(role(d.layout, i)) + "=" + nb::str(values).c_str();
+  }
+  return text;
+}
+
+/// The form of tensors that have no array of all their elements; none for the others, and where
+/// only the plain metadata may be shown.
+std::optional<std::string> stored_text(const PyTensor& t) {
+  const Descriptor& d = t.descriptor();
+  const LayoutClass kind = info(d.layout).layout_class;
+  if (kind != LayoutClass::sparse && kind != LayoutClass::indirect) return std::nullopt;
+  if (d.shape.is_dynamic() || d.quantization() != nullptr) return std::nullopt;
+  std::string text = "hurray.Tensor(layout='" + std::string(name(d.layout)) +
+                     "', shape=" + nb::repr(wrap_shape(d.shape)).c_str();
+  if (const auto nnz = nnz_of(d.layout)) text += ", nnz=" + std::to_string(*nnz);
+  text += ", dtype=" + std::string(name(d.dtype));
+  if (has_components(d.layout) && prints_content()) {
+    const auto content = content_text(t);
+    if (!content) return std::nullopt;
+    text += *content;
+  }
+  return text + ")";
+}
+
 }  // namespace
 
 nb::str repr(nb::handle self, const PyTensor& t) {
+  if (const auto text = stored_text(t)) return nb::str(text->c_str(), text->size());
   const nb::object values = values_text(self, t);
   if (!values.is_valid()) return metadata(t);
   return nb::str((std::string("hurray.Tensor(") + nb::str(values).c_str() +
@@ -90,6 +131,7 @@ nb::str repr(nb::handle self, const PyTensor& t) {
 }
 
 nb::str str(nb::handle self, const PyTensor& t) {
+  if (const auto text = stored_text(t)) return nb::str(text->c_str(), text->size());
   const nb::object values = values_text(self, t);
   return values.is_valid() ? nb::str(values) : metadata(t);
 }

@@ -1,5 +1,6 @@
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,9 +15,11 @@
 namespace hurray::python {
 namespace {
 
-struct Item {
+/// One name and what is written under it: a composite with all of its members, or one tensor.
+struct Entry {
   std::string name;
   nb::object value;
+  const PyComposite* composite = nullptr;
   std::optional<WritableSource> source = std::nullopt;
 
   const WritableSource& ready() {
@@ -29,12 +32,13 @@ struct Item {
       }
     }
     if (!source) {
-      fail(Exc::unsupported, "tensor \"" + name +
-                                 "\": expected a hurray.Tensor, an array (NumPy, PyTorch, DLPack) "
-                                 "or an object with the "
-                                 "buffer protocol, found a " +
-                                 python::type_name(value) +
-                                 "; make an array of it first, or put text and numbers into kv=");
+      fail(
+          Exc::unsupported,
+          "tensor \"" + name +
+              "\": expected a hurray.Tensor, a hurray.Composite, an array (NumPy, PyTorch, DLPack) "
+              "or an object with the buffer protocol, found a " +
+              python::type_name(value) +
+              "; make an array of it first, or put text and numbers into kv=");
     }
     return *source;
   }
@@ -51,30 +55,80 @@ struct Item {
   }
   /// What was brought to the host only to be written: one at a time.
   void forget_transient() {
-    if (source->transient) source.reset();
+    if (source && source->transient) source.reset();
+  }
+
+  std::uint64_t bytes() {
+    std::uint64_t bytes = 0;
+    if (composite == nullptr) {
+      for (const io::BufferSource& buffer : ready().buffers) bytes += buffer.size();
+    } else {
+      for_each_item(composite->item, [&](const hurray::Item& part, auto) {
+        for (const Buffer& buffer : part.tensor.buffers()) bytes += buffer.size();
+        return true;
+      });
+    }
+    return bytes;
+  }
+  io::Result<void> check(const io::FileWriter& writer) {
+    if (composite != nullptr) return writer.check_item(name, composite->item);
+    const WritableSource& tensor = ready();
+    return writer.check(name, tensor.descriptor, tensor.buffers);
+  }
+  io::Result<void> write(io::FileWriter& writer) {
+    if (composite != nullptr)
+      return without_gil([&] { return writer.write_item(name, composite->item); });
+    const WritableSource& tensor = ready();
+    return without_gil([&] { return writer.write(name, tensor.descriptor, tensor.buffers); });
   }
 };
 
-std::vector<Item> items_argument(nb::handle tensors) {
+std::vector<Entry> entries_argument(nb::handle tensors) {
   if (PyMapping_Check(tensors.ptr()) == 0 || PyObject_HasAttrString(tensors.ptr(), "items") == 0)
     fail(PyExc_TypeError, "tensors must be a mapping of names to tensors, such as {\"w\": array}");
   nb::object pairs = nb::steal(PyMapping_Items(tensors.ptr()));
   if (!pairs.is_valid()) nb::raise_python_error();
-  std::vector<Item> items;
+  std::vector<Entry> entries;
   for (nb::handle pair : pairs) {
     nb::object name = pair[0];
     if (!PyUnicode_Check(name.ptr())) {
       fail(PyExc_TypeError,
            "a tensor's name must be a str, not " + nb::cast<std::string>(nb::repr(name)));
     }
-    items.push_back({std::string(utf8_argument(name, "the name")), pair[1]});
+    nb::object value = pair[1];
+    const PyComposite* composite = unwrap_composite(value);
+    entries.push_back({std::string(utf8_argument(name, "the name")), std::move(value), composite});
   }
-  return items;
+  return entries;
+}
+
+/// The number of tensors that `entries` become, members of composites included, whose names are
+/// derived. No two may have one name.
+std::uint64_t check_names(const std::vector<Entry>& entries) {
+  struct Named {
+    std::string name;
+    const Entry* head;  ///< Of the composite that it belongs to; null for a name that was given.
+  };
+  std::vector<Named> all;
+  for (const Entry& entry : entries) {
+    all.push_back({entry.name, nullptr});
+    if (entry.composite != nullptr)
+      for (std::string& name : io::member_names(entry.name, entry.composite->item))
+        all.push_back({std::move(name), &entry});
+  }
+  std::ranges::sort(all, {}, &Named::name);
+  const auto same = std::ranges::adjacent_find(all, {}, &Named::name);
+  if (same == all.end()) return all.size();
+  const Entry* head = same->head != nullptr ? same->head : std::next(same)->head;
+  fail(Exc::file, "tensor \"" + same->name + "\": two tensors have this name" +
+                      (head == nullptr ? ""
+                                       : "; one is a member of the composite \"" + head->name +
+                                             "\", so give the other, or the composite, another"));
 }
 
 void save(nb::handle path, nb::handle tensors, nb::handle kv, bool sync, bool checksums) {
   const std::string file = path_argument(path);
-  std::vector<Item> items = items_argument(tensors);
+  std::vector<Entry> entries = entries_argument(tensors);
   const io::KeyValues key_values = key_values_argument(kv);
   unwrap(io::encode_kv(key_values));
 
@@ -82,26 +136,22 @@ void save(nb::handle path, nb::handle tensors, nb::handle kv, bool sync, bool ch
   options.sync = sync;
   options.checksums = checksums;
   options.interrupted = signal_raised;
-  if (checksums) options.tensor_count = items.size();
-  for (Item& item : items) {
-    for (const io::BufferSource& buffer : item.ready().buffers)
-      options.expected_bytes += buffer.size();
-    item.forget_transient();
+  const std::uint64_t count = check_names(entries);
+  if (checksums) options.tensor_count = count;
+  for (Entry& entry : entries) {
+    options.expected_bytes += entry.bytes();
+    entry.forget_transient();
   }
 
   auto created = without_gil([&] { return io::FileWriter::create(file, options); });
   io::FileWriter writer = unwrap_waited(std::move(created));
-  for (Item& item : items) {
-    const WritableSource& source = item.ready();
-    unwrap(writer.check(item.name, source.descriptor, source.buffers));
-    item.forget_transient();
+  for (Entry& entry : entries) {
+    unwrap(entry.check(writer));
+    entry.forget_transient();
   }
-  for (Item& item : items) {
-    const WritableSource& source = item.ready();
-    auto written =
-        without_gil([&] { return writer.write(item.name, source.descriptor, source.buffers); });
-    unwrap_waited(std::move(written));
-    item.forget_transient();
+  for (Entry& entry : entries) {
+    unwrap_waited(entry.write(writer));
+    entry.forget_transient();
   }
   auto finished = without_gil([&] { return writer.finish(key_values); });
   unwrap_waited(std::move(finished));
@@ -118,11 +168,12 @@ void bind_save(nb::module_& m) {
               "*, kv: collections.abc.Mapping[str, typing.Any] | None = None, sync: bool = True, "
               "checksums: bool = True) -> None"),
       "Write a `.hrry` file: `tensors` in their order, then `kv`.\n\n"
-      "Values are hurray tensors, arrays (NumPy, PyTorch, DLPack) and objects with the buffer\n"
-      "protocol; contiguous memory is written from where it is, other arrays are converted "
-      "through\n"
-      "at most 16 MiB. Do not change them meanwhile. `kv` holds bool, int, float, str, bytes and\n"
-      "lists of one of these.\n\n"
+      "Values are hurray tensors and composites, arrays (NumPy, PyTorch, DLPack) and objects with "
+      "the\n"
+      "buffer protocol; contiguous memory is written from where it is, other arrays are converted\n"
+      "through at most 16 MiB. Do not change them meanwhile. Members of a composite `c` are named\n"
+      "`c.0`, `c.1`, …, recursively. `kv` holds bool, int, float, str, bytes and lists of one of\n"
+      "these.\n\n"
       "Everything is validated before the first byte. The file appears whole, in place of an "
       "older\n"
       "one, or not at all; `sync=False` does not wait for the disk. Open files and tensors loaded\n"

@@ -192,29 +192,23 @@ class PyStreamReader {
 
   nb::object next() {
     End end;
-    auto tensor = turn_.take([&]() -> io::Result<std::optional<hurray::Tensor>> {
-      if (!reader_) return std::optional<hurray::Tensor>();
-      const std::uint64_t frame = reader_->position();
-      auto next = reader_->next();
-      if (next && *next)
-        if (const auto missing = lacks_class((*next)->descriptor()))
-          next = io::Error(
-              *missing, {}, {},
-              "this descriptor begins at byte " + std::to_string(frame) + " of the stream");
+    auto item = turn_.take([&]() -> io::Result<std::optional<Item>> {
+      if (!reader_) return std::optional<Item>();
+      auto next = reader_->next_item();
       if (!next || !*next) end = this->end();
       return next;
     });
-    std::optional<hurray::Tensor> got;
-    if (tensor && *tensor) {
-      got = **std::move(tensor);
-    } else if (tensor) {
+    std::optional<Item> got;
+    if (item && *item) {
+      got = **std::move(item);
+    } else if (item) {
       settle(std::move(end));
       throw nb::stop_iteration();
     } else {
       settle_quietly(std::move(end));
-      unwrap_waited(std::move(tensor));
+      unwrap_waited(std::move(item));
     }
-    return wrap_tensor(*std::move(got));
+    return wrap_item(*std::move(got));
   }
 
   void close() {
@@ -301,18 +295,22 @@ class PyStreamWriter {
   }
 
   void write(nb::handle item) {
+    if (unwrap_composite(item) != nullptr) return write_composite(item);
     const auto source = writable_source(item);
     if (!source) {
       fail(PyExc_TypeError,
-           "expected a hurray.Tensor, an array (NumPy, PyTorch, DLPack) or an object with the "
-           "buffer "
-           "protocol");
+           "expected a hurray.Tensor or a hurray.Composite, an array (NumPy, PyTorch, DLPack) or "
+           "an object with the buffer protocol, got " +
+               python::type_name(item));
     }
-    unwrap_waited(turn_.take([&]() -> io::Result<void> {
-      if (!writer_) return abandoned();
-      if (auto flushed = flush(); !flushed) return flushed;
-      return writer_->write(source->descriptor, source->buffers);
-    }));
+    take_turn([&](io::StreamWriter& w) { return w.write(source->descriptor, source->buffers); });
+  }
+
+  void write_composite(nb::handle composite) {
+    const PyComposite* given = unwrap_composite(composite);
+    if (given == nullptr)
+      fail(PyExc_TypeError, "expected a hurray.Composite, got " + python::type_name(composite));
+    take_turn([&](io::StreamWriter& w) { return w.write_item(given->item); });
   }
 
   void finish() {
@@ -365,6 +363,15 @@ class PyStreamWriter {
   void clear() { endpoint_.reset(); }
 
  private:
+  template <class Write>
+  void take_turn(Write write) {
+    unwrap_waited(turn_.take([&]() -> io::Result<void> {
+      if (!writer_) return abandoned();
+      if (auto flushed = flush(); !flushed) return flushed;
+      return write(*writer_);
+    }));
+  }
+
   io::Error abandoned() const {
     hurray::Error error;
     error.code = Errc::invalid_state;
@@ -421,10 +428,11 @@ std::optional<T> limit_argument(nb::handle value, std::string_view name,
 
 void bind_stream(nb::module_& m) {
   nb::class_<PyStreamReader>(m, "StreamReader", nb::type_slots(collected<PyStreamReader>),
-                             "Iterates over the tensors of a stream: a path, bytes, or an object "
-                             "with `fileno()` (socket,\n"
-                             "pipe, open file), whose descriptor is duplicated.\n\n"
-                             "Each tensor is given out as soon as its bytes are there. One object "
+                             "Iterates over the tensors and composites of a stream: a path, bytes, "
+                             "or an object with\n"
+                             "`fileno()` (socket, pipe, open file), whose descriptor is "
+                             "duplicated.\n\n"
+                             "Each is given out as soon as its bytes are there. One object "
                              "may be used from several\n"
                              "threads; calls come one after the other. After the end, a failure or "
                              "`close` it is exhausted.")
@@ -432,7 +440,7 @@ void bind_stream(nb::module_& m) {
           "__init__",
           [](PyStreamReader* self, nb::handle source, nb::handle descriptor_bytes,
              nb::handle buffer_bytes, nb::handle composite_depth, std::optional<bool> cross_machine,
-             nb::handle tensor_bytes, nb::handle expected_items,
+             nb::handle tensor_bytes, nb::handle item_members, nb::handle expected_items,
              std::optional<double> read_timeout) {
             io::StreamReadOptions options;
             options.agreed.all = true;  // section 7, Y16
@@ -447,29 +455,32 @@ void bind_stream(nb::module_& m) {
                 limit_argument<std::uint64_t>(expected_items, "expected_items");
             options.cross_machine = cross_machine;
             if (read_timeout) options.read_timeout = timeout_argument(*read_timeout);
-            const auto depth =
-                limit_argument<std::uint64_t>(composite_depth, "max_composite_depth");
-            if (depth && (*depth == 0 || *depth > most_composite_depth))
-              fail(PyExc_ValueError, "max_composite_depth: expected 1 to " +
-                                         std::to_string(most_composite_depth) + ", found " +
-                                         std::to_string(*depth));
-            if (depth) options.max_composite_depth = static_cast<std::uint32_t>(*depth);
+            options.max_composite_depth =
+                composite_depth_argument(composite_depth).value_or(options.max_composite_depth);
+            options.max_item_members =
+                limit_argument<std::uint64_t>(item_members, "max_item_members")
+                    .value_or(options.max_item_members);
             new (self) PyStreamReader(source, std::move(options));
           },
           nb::arg("source"), nb::kw_only(), nb::arg("max_descriptor_bytes") = nb::none(),
           nb::arg("max_buffer_bytes") = nb::none(), nb::arg("max_composite_depth") = nb::none(),
           nb::arg("cross_machine") = nb::none(), nb::arg("max_tensor_bytes") = nb::none(),
-          nb::arg("expected_items") = nb::none(), nb::arg("read_timeout") = nb::none(),
+          nb::arg("max_item_members") = nb::none(), nb::arg("expected_items") = nb::none(),
+          nb::arg("read_timeout") = nb::none(),
           nb::sig("def __init__(self, source: str | os.PathLike[str] | typing_extensions.Buffer | "
                   "typing.Any, *, max_descriptor_bytes: int | None = None, "
                   "max_buffer_bytes: int | None = None, max_composite_depth: int | None = None, "
                   "cross_machine: bool | None = None, max_tensor_bytes: int | None = None, "
-                  "expected_items: int | None = None, read_timeout: float | None = None) -> None"),
-          "Limits count bytes per frame (`None`: 16 MiB for descriptors, else unlimited) and are "
-          "judged\n"
-          "before memory is taken. `cross_machine` (`None`: on for IPv4 and IPv6 sockets) refuses\n"
-          "tensors that are not producer-synced. A clean end before `expected_items` tensors, and "
-          "a wait\n"
+                  "max_item_members: int | None = None, expected_items: int | None = None, "
+                  "read_timeout: float | None = None) -> None"),
+          "Limits count bytes per frame (`None`: 16 MiB for descriptors, else unlimited), "
+          "composites inside\n"
+          "each other (8; at most 64, the outermost is level 1) and tensors below one composite "
+          "(2**20), and\n"
+          "are judged before memory is taken. `cross_machine` (`None`: on for IPv4 and IPv6 "
+          "sockets) refuses\n"
+          "tensors that are not producer-synced. A clean end before `expected_items` (a composite "
+          "is one), and a wait\n"
           "of more than `read_timeout` seconds for the next bytes, are StreamErrors; the first "
           "wait of a\n"
           "buffered pipe, which may hold bytes already, has no limit.\n\n"
@@ -477,11 +488,12 @@ void bind_stream(nb::module_& m) {
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> StreamReader"))
-      .def("__next__", &PyStreamReader::next, nb::sig("def __next__(self) -> Tensor"),
-           "The next tensor.\n\n"
+      .def("__next__", &PyStreamReader::next, nb::sig("def __next__(self) -> Tensor | Composite"),
+           "The next tensor, or the next composite with all of its members.\n\n"
            "Raises StopIteration at the clean end; StreamError for truncated, malformed or "
            "oversized\n"
-           "frames; InvalidDescriptorError, UnsupportedError; FileError for the transport.")
+           "frames and torn composites; InvalidDescriptorError, UnsupportedError; FileError for "
+           "the transport.")
       .def("close", &PyStreamReader::close,
            "Give the descriptor back. A Python file object that can seek then stands behind the "
            "last\n"
@@ -496,7 +508,8 @@ void bind_stream(nb::module_& m) {
 
   nb::class_<PyStreamWriter>(
       m, "StreamWriter", nb::type_slots(collected<PyStreamWriter>),
-      "Writes tensors one after the other: to a path, to an object with `fileno()` (socket, pipe, "
+      "Writes tensors and composites one after the other: to a path, to an object with `fileno()` "
+      "(socket, pipe, "
       "open\n"
       "file), whose descriptor is duplicated, or without a destination in memory.\n\n"
       "A path gets the stream at `finish`, in place of an older file; a writer that is given up "
@@ -517,12 +530,15 @@ void bind_stream(nb::module_& m) {
           "producer-synced. Raises TypeError for objects whose descriptor is not their content.")
       .def("write", &PyStreamWriter::write, nb::arg("item").none(),
            nb::sig("def write(self, item: typing.Any) -> None"),
-           "Write a tensor, an array (NumPy, PyTorch, DLPack) or an object with the buffer "
-           "protocol,\n"
-           "straight from its memory.\n\n"
+           "Write a tensor, a composite with all of its members, an array (NumPy, PyTorch, DLPack) "
+           "or an\n"
+           "object with the buffer protocol, straight from its memory.\n\n"
            "Raises TypeError for anything else, after which the writer is usable as before; "
            "StreamError\n"
            "once finished; FileError for the transport.")
+      .def("write_composite", &PyStreamWriter::write_composite, nb::arg("composite").none(),
+           nb::sig("def write_composite(self, composite: Composite) -> None"),
+           "The same for a composite only. Everything is judged before the first byte.")
       .def("finish", &PyStreamWriter::finish, "End the stream; idempotent.")
       .def("getvalue", &PyStreamWriter::getvalue, nb::sig("def getvalue(self) -> bytes"),
            "The bytes written so far, in memory. Raises StreamError where there is a destination.")

@@ -48,16 +48,47 @@ Buffer copied(const ExportedBytes& source) {
 
 template <class T>
 const T& instance(nb::handle value, const char* message) {
-  if (!nb::isinstance<T>(value))
+  // What `__new__` alone has made is an instance without a value.
+  if (!nb::isinstance<T>(value) || !nb::inst_ready(value))
     fail(PyExc_TypeError, std::string(message) + python::type_name(value));
   return *nb::inst_ptr<T>(value);
 }
 
-/// Check 3: dense layouts without strides of their own hold every element.
+/// Check 1.
+void check_owns_buffers(const Descriptor& d) {
+  if (info(d.layout).layout_class == LayoutClass::virtual_)
+    fail(Exc::unsupported, "a " + std::string(name(d.layout)) +
+                               " layout owns no buffers, so it is none of a tensor; put the"
+                               " members together with hurray.Composite(...)");
+}
+
+/// Check 2: a private element type is described, and nothing else is.
+void check_extension_type(const Descriptor& d) {
+  const bool agreed = is_private(static_cast<std::uint8_t>(d.dtype));
+  if (agreed == (d.extension_type() != nullptr)) return;
+  if (agreed)
+    fail(Exc::invalid_descriptor,
+         "a tensor of a private element type must describe itself; pass"
+         " extension_type=hurray.ExtensionType(…)");
+  fail(Exc::invalid_descriptor,
+       std::string(name(d.dtype)) + " is not a private extension type; leave extension_type out");
+}
+
+/// Elements that strides bring to places of their own; more where they share some.
+bool shares_places(const Strided& layout, const Shape& shape, std::uint64_t count) {
+  const auto range = layout.range(shape);
+  return range &&
+         static_cast<std::uint64_t>(range->hi) - static_cast<std::uint64_t>(range->lo) < count - 1;
+}
+
+/// Check 3: buffer 0 of a dense layout holds every element; those that share their places are
+/// judged by their extent (check 6).
 void check_elements(const Descriptor& d) {
-  if (std::holds_alternative<Strided>(d.layout) || d.shape.is_dynamic()) return;
+  if (!is_dense(d.layout) || d.shape.is_dynamic() || d.shape.is_empty()) return;
   const std::uint64_t count = d.shape.count();
-  const auto need = packed_bytes(bits(d.dtype), count);
+  const auto* strided = std::get_if<Strided>(&d.layout);
+  if (strided != nullptr && shares_places(*strided, d.shape, count)) return;
+  const auto need = packed_bytes(element_bits(d), count);
   if (need && *need <= d.buffers[0].byte_size) return;
   fail(Exc::buffer,
        "buffer too small: need at least " + (need ? std::to_string(*need) : std::string("2**64")) +
@@ -65,7 +96,7 @@ void check_elements(const Descriptor& d) {
            std::string(name(d.dtype)) + ", got " + std::to_string(d.buffers[0].byte_size));
 }
 
-/// Checks 5 and 6: enough buffers, none too many, each as large as the layout implies.
+/// Checks 5 and 6: enough buffers, each as large as the layout implies.
 void check_buffers(const Descriptor& d) {
   const std::string layout(name(d.layout));
   const std::size_t need = own_buffers(info(d.layout), d.shape.rank());
@@ -73,10 +104,6 @@ void check_buffers(const Descriptor& d) {
     fail(Exc::invalid_descriptor, "a " + layout + " layout needs " + std::to_string(need) +
                                       " buffer(s), but " + std::to_string(d.buffers.size()) +
                                       " were supplied; pass the rest via aux_buffers=[...]");
-  if (d.buffers.size() > need)
-    fail(Exc::invalid_descriptor, "a " + layout + " layout has " + std::to_string(need) +
-                                      " buffer(s), but " + std::to_string(d.buffers.size()) +
-                                      " were supplied; nothing names the rest");
   for (std::size_t i = 0; i < need; ++i) {
     const std::uint64_t bytes = unwrap(required_bytes(d, i));
     if (bytes > d.buffers[i].byte_size)
@@ -86,9 +113,42 @@ void check_buffers(const Descriptor& d) {
   }
 }
 
+/// Checks 7 and 8: the scheme's buffers are there and its own; then nothing is left over (Y8).
+void check_parameter_buffers(const Descriptor& d) {
+  const Quantization* quantization = d.quantization();
+  const SchemeParameters of =
+      quantization != nullptr ? parameters(quantization->scheme) : SchemeParameters{};
+  const auto named = std::to_array<std::pair<std::string_view, std::uint32_t>>(
+      {{"scale_buffer_index", of.scale_buffer}, {"zero_point_buffer_index", of.zero_point_buffer}});
+  const std::string count = std::to_string(d.buffers.size());
+  for (const auto& [field, i] : named) {
+    if (i == no_buffer || (i != 0 && i < d.buffers.size())) continue;
+    fail(Exc::invalid_descriptor, "invalid quantization: " + std::string(field) + " is " +
+                                      std::to_string(i) +
+                                      (i == 0 ? ", the buffer of the elements"
+                                              : ", but " + count +
+                                                    " buffer(s) were supplied; pass the rest via"
+                                                    " aux_buffers=[...]"));
+  }
+  const std::string layout(name(d.layout));
+  const std::size_t own = own_buffers(info(d.layout), d.shape.rank());
+  for (const auto& [field, i] : named)
+    if (i != no_buffer && i < own)
+      fail(Exc::invalid_descriptor,
+           "quantization buffer index " + std::to_string(i) + " is inside the " + layout +
+               " layout's own buffers (indices 0.." + std::to_string(own - 1) + ")");
+  if (info(d.layout).layout_class == LayoutClass::opaque) return;
+  for (std::size_t i = own; i < d.buffers.size(); ++i)
+    if (i != of.scale_buffer && i != of.zero_point_buffer)
+      fail(Exc::invalid_descriptor, count + " buffer(s) were supplied, but a " + layout +
+                                        " layout has " + std::to_string(own) +
+                                        " and no quantization names buffer " + std::to_string(i));
+}
+
 void construct(PyTensor* self, nb::handle buffer, nb::handle dtype, nb::handle shape,
-               nb::handle device, nb::handle aux_buffers, nb::handle layout, nb::handle statistics,
-               nb::handle shard, nb::handle byte_offset) {
+               nb::handle device, nb::handle aux_buffers, nb::handle layout,
+               nb::handle quantization, nb::handle statistics, nb::handle shard,
+               nb::handle extension_type, nb::handle byte_offset) {
   Descriptor d;
   d.dtype = instance<PyDtype>(dtype, "dtype must be a hurray.Dtype, got ").tag;
   d.shape = shape_argument(shape, true, "");
@@ -96,17 +156,24 @@ void construct(PyTensor* self, nb::handle buffer, nb::handle dtype, nb::handle s
   const PyDevice& declared = instance<PyDevice>(placement, "device must be a hurray.Device, got ");
   if (!layout.is_none())
     d.layout = instance<PyLayout>(layout, "layout must be a hurray.Layout instance, got ").value;
+  if (!quantization.is_none()) {
+    if (!nb::isinstance<PyQuantization>(quantization) || !nb::inst_ready(quantization))
+      fail(Exc::invalid_descriptor,
+           "expected a quantization descriptor (PerTensorAffine, PerChannelAffine, PerBlockAffine,"
+           " NF4 or MXFP), got " +
+               python::type_name(quantization));
+    d.set_quantization(nb::inst_ptr<PyQuantization>(quantization)->value);
+  }
   if (!statistics.is_none())
     d.set_statistics(
         instance<PyStatistics>(statistics, "statistics must be a hurray.Statistics, got ").value);
   if (!shard.is_none())
     d.set_shard(instance<PyShard>(shard, "shard must be a hurray.Shard, got ").value);
+  if (!extension_type.is_none())
+    d.set_extension_type(instance<PyExtensionType>(
+                             extension_type, "extension_type must be a hurray.ExtensionType, got ")
+                             .value);
   d.byte_offset = unsigned_argument(byte_offset, "byte_offset", dynamic);
-
-  if (auto missing = lacks_class(d)) {
-    missing->offset = Error::no_offset;  // there are no bytes yet
-    throw_error(*missing);
-  }
 
   std::vector<ExportedBytes> sources;
   sources.push_back(exported(buffer, ""));
@@ -121,13 +188,19 @@ void construct(PyTensor* self, nb::handle buffer, nb::handle dtype, nb::handle s
     d.buffers[i] = {.byte_size = static_cast<std::uint64_t>(sources[i].view.len),
                     .device = declared.kind,
                     .memory_class = declared.memory_class};
+  check_owns_buffers(d);
+  check_extension_type(d);
   check_elements(d);
   check_layout(d.layout, d.shape);
   check_buffers(d);
+  check_parameter_buffers(d);
 
   std::vector<Buffer> buffers;
   for (const ExportedBytes& source : sources) buffers.push_back(copied(source));
-  auto bound = bind(std::move(d), std::move(buffers), {.provenance = Provenance::outside});
+  const BindOptions options{.provenance = Provenance::outside,
+                            .permissive = std::holds_alternative<UnknownLayout>(d.layout),
+                            .unfit_scheme = true};  // judged when the tensor leaves (Y7)
+  auto bound = bind(std::move(d), std::move(buffers), options);
   if (!bound) {
     if (hurray::raise(bound.error()) == Raise::buffer)
       fail(Exc::buffer, "invalid buffer parameters: " + to_string(bound.error()));
@@ -147,18 +220,18 @@ const PyTensor& self_of(nb::handle self) {
 // ---- members
 // --------------------------------------------------------------------------------------
 
-/// The names under which sparse layouts show their parts.
-constexpr auto component_names = std::to_array<std::string_view>(
-    {"nnz", "values", "indices", "col_indices", "row_ptr", "row_indices", "col_ptr"});
-
-nb::object missing_attribute(const PyTensor& t, std::string_view wanted) {
+nb::object missing_attribute(nb::handle self, nb::handle wanted) {
+  if (PyUnicode_Check(wanted.ptr()) == 0)
+    fail(PyExc_TypeError, "attribute name must be a str, got " + python::type_name(wanted));
   // A property that raises an AttributeError is asked for here once more; its own reason stands.
-  if (wanted == "__array_interface__") return array_interface(t);
-  std::string message = "'Tensor' object has no attribute '" + std::string(wanted) + "'";
-  if (std::ranges::find(component_names, wanted) != component_names.end())
-    message += "; this is a " + std::string(name(t.descriptor().layout)) + " tensor";
-  if (wanted == "numpy") message += "; use to_numpy()";
-  fail(PyExc_AttributeError, message);
+  const nb::object own =
+      nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(self.ptr())), wanted.ptr()));
+  if (!own.is_valid()) PyErr_Clear();
+  if (own.is_valid() && Py_TYPE(own.ptr()) == &PyProperty_Type) return own.attr("fget")(self);
+  const bool is_numpy = PyUnicode_CompareWithASCIIString(wanted.ptr(), "numpy") == 0;
+  PyErr_Format(PyExc_AttributeError, "'Tensor' object has no attribute '%U'%s", wanted.ptr(),
+               is_numpy ? "; use to_numpy()" : "");
+  throw nb::python_error();
 }
 
 std::uint64_t nbytes(const PyTensor& t) noexcept {
@@ -192,14 +265,12 @@ nb::object array(nb::handle self, nb::handle dtype, nb::handle copy_value) {
   const Copy copy = copy_argument(copy_value);
   if (dtype.is_none()) return to_ndarray(self, t, copy, false);
   // A cast makes its own copy, so the array that it starts from may share.
-  nb::object values = to_ndarray(
-      self, t, copy == Copy::always && !is_sub_byte(t.descriptor().dtype) ? Copy::if_needed : copy,
-      false);
+  const bool shares = !is_sub_byte(t.descriptor().dtype) && has_strides(t.descriptor().layout);
+  nb::object values =
+      to_ndarray(self, t, copy == Copy::always && shares ? Copy::if_needed : copy, false);
   const nb::object wanted = nb::module_::import_("numpy").attr("dtype")(dtype);
   if (values.attr("dtype").equal(wanted))
-    return copy == Copy::always && !is_sub_byte(t.descriptor().dtype)
-               ? nb::object(values.attr("copy")("K"))
-               : values;
+    return copy == Copy::always && shares ? nb::object(values.attr("copy")("K")) : values;
   if (copy == Copy::never)
     fail(Exc::copy_required,
          "copy=False: a cast to " + std::string(nb::str(wanted).c_str()) + " makes a copy");
@@ -210,12 +281,11 @@ nb::object to_numpy(nb::handle self, nb::handle copy_value, bool storage) {
   const PyTensor& t = self_of(self);
   const Copy copy = copy_argument(copy_value);
   numpy_api();
-  if (storage && ambiguous_bool(t)) {
-    const nb::object bytes = storage_ndarray(self, t);
-    return copy == Copy::always ? nb::object(bytes.attr("copy")("K")) : bytes;
-  }
-  return to_ndarray(self, t, copy, true);
+  return storage ? storage_ndarray(self, t, copy) : to_ndarray(self, t, copy, true);
 }
+
+// ---- what a tensor is not
+// -----------------------------------------------------------------------------------
 
 PyObject* subscript(PyObject*, PyObject*) {
   PyErr_SetString(PyExc_TypeError,
@@ -223,35 +293,55 @@ PyObject* subscript(PyObject*, PyObject*) {
   return nullptr;
 }
 
+PyObject* iterate(PyObject*) {
+  PyErr_SetString(PyExc_TypeError,
+                  "'Tensor' object is not iterable; iterate over its array, np.asarray(t)");
+  return nullptr;
+}
+
+Py_ssize_t length(PyObject*) {
+  PyErr_SetString(PyExc_TypeError,
+                  "object of type 'Tensor' has no len(); take t.shape[0], t.size or t.nbytes");
+  return -1;
+}
+
+PyObject* compare(PyObject*, PyObject* other, int operation) {
+  if (operation == Py_EQ || operation == Py_NE) Py_RETURN_NOTIMPLEMENTED;  // identity
+  PyErr_Format(PyExc_TypeError,
+               "tensors have no order ('Tensor' beside '%s'); compare their arrays, np.asarray(t)",
+               Py_TYPE(other)->tp_name);
+  return nullptr;
+}
+
+int truth(PyObject*) { return 1; }
+
 const PyType_Slot slots[] = {{Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented)},
-                             {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
                              {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
                              {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
                              {0, nullptr}};
 
-}  // namespace
-
-std::optional<Error> lacks_class(const Descriptor& d) noexcept {
-  constexpr std::uint64_t at_flags = 10;
-  constexpr std::uint64_t at_type_tag = 14;
-  constexpr std::uint64_t at_layout_tag = 15;
-  const auto unsupported = [](std::string_view field, std::string_view what, std::uint64_t at) {
-    return Error{.code = Errc::unsupported, .field = field, .what = what, .offset = at};
-  };
-  if (info(d.dtype) == nullptr)
-    return unsupported("type_tag", "private element types", at_type_tag);
-  if (!has_strides(d.layout))
-    return unsupported(
-        "layout_tag",
-        std::holds_alternative<PrivateLayout>(d.layout) ? "private layouts" : name(d.layout),
-        at_layout_tag);
-  if (d.quantization() != nullptr) return unsupported("flags", "quantized tensors", at_flags);
-  if (d.member_role() != nullptr) return unsupported("flags", "members of a composite", at_flags);
-  return std::nullopt;
+/// Explains `t[i]`, `len(t)`, iteration and order where Python asks for them, and leaves
+/// `__getitem__`, `__len__` and the others absent: `hasattr`, the abstract base classes and type
+/// checkers tell the truth. Without `truth` a `len` that is refused would take `bool(t)` along.
+void explain_absent_protocols(PyObject* object) {
+  auto* type = reinterpret_cast<PyHeapTypeObject*>(object);
+  type->ht_type.tp_iter = iterate;
+  type->ht_type.tp_richcompare = compare;
+  type->as_number.nb_bool = truth;
+  type->as_mapping.mp_subscript = subscript;
+  type->as_mapping.mp_length = length;
+  PyType_Modified(&type->ht_type);
 }
+
+}  // namespace
 
 bool has_strides(const Layout& layout) noexcept {
   return std::visit([]<class T>(const T&) { return StridedLayout<T>; }, layout);
+}
+
+Strides strides_in_elements(const hurray::Descriptor& descriptor) {
+  if (!has_strides(descriptor.layout) || descriptor.shape.is_dynamic()) return {};
+  return strides_of(descriptor.layout, descriptor.shape).value_or(Strides{});
 }
 
 nb::object wrap_tensor(Result<hurray::Tensor>&& tensor, nb::object device) {
@@ -304,21 +394,34 @@ void bind_tensor(nb::module_& m) {
       "`buffer`\n"
       "and `aux_buffers` are bytes-like objects; `shape` counts logical elements, `None` for a "
       "size that\n"
-      "is not known; `layout` is a `Layout` (default row-major); `byte_offset` is where element\n"
-      "[0, ..., 0] starts in buffer 0. Raises `InvalidDescriptorError` for metadata that "
-      "contradict each\n"
-      "other and `BufferError` for buffers that are missing, too small or in an impossible place.");
+      "is not known; `layout` is a `Layout` (default row-major); `quantization` names parameter "
+      "buffers\n"
+      "by index among `buffer` (0) and `aux_buffers`; `extension_type` describes a private "
+      "`dtype`;\n"
+      "`byte_offset` is where element [0, ..., 0] starts in buffer 0, in bytes. Nothing is "
+      "inferred: what\n"
+      "is declared is checked against the buffers. Whether a scheme fits type and shape is checked "
+      "when the\n"
+      "tensor leaves, the content of index and scale buffers when something relies on it. Raises\n"
+      "`InvalidDescriptorError` for metadata that contradict each other, `BufferError` for buffers "
+      "that\n"
+      "are missing, too small or in an impossible place, and `UnsupportedError` for a layout that "
+      "owns no\n"
+      "buffers.");
   tensor_type = type.ptr();
+  explain_absent_protocols(tensor_type);
   type.def(
       "__init__", &construct, "buffer"_a.none(), "dtype"_a, "shape"_a, "device"_a = nb::none(),
       nb::kw_only(), "aux_buffers"_a = nb::none(), "layout"_a = nb::none(),
-      "statistics"_a = nb::none(), "shard"_a = nb::none(), "byte_offset"_a = 0,
+      "quantization"_a = nb::none(), "statistics"_a = nb::none(), "shard"_a = nb::none(),
+      "extension_type"_a = nb::none(), "byte_offset"_a = 0,
       nb::sig("def __init__(self, buffer: typing.Any, dtype: Dtype, shape: "
               "collections.abc.Sequence[int | None], device: Device | None = None, *, aux_buffers: "
               "collections.abc.Sequence[typing.Any] | None = None, layout: "
               "Layout | None = "
-              "None, statistics: Statistics | None = None, shard: Shard | None = None, "
-              "byte_offset: int = 0) -> None"));
+              "None, quantization: PerTensorAffine | PerChannelAffine | PerBlockAffine | NF4 | "
+              "MXFP | None = None, statistics: Statistics | None = None, shard: Shard | None = "
+              "None, extension_type: ExtensionType | None = None, byte_offset: int = 0) -> None"));
   type.def_prop_ro(
           "dtype", [](const PyTensor& t) { return t.dtype; }, nb::sig("def dtype(self) -> Dtype"),
           "The element type.")
@@ -355,13 +458,14 @@ void bind_tensor(nb::module_& m) {
           "statistics", [](const PyTensor& t) { return wrap_statistics(t.descriptor()); },
           nb::sig("def statistics(self) -> Statistics | None"), "Statistics, where there are any.")
       .def_prop_ro(
-          "quantization", [](const PyTensor&) { return nb::none(); },
-          nb::sig("def quantization(self) -> None"),
-          "None: no tensor of this release is quantized.")
+          "quantization", [](const PyTensor& t) { return wrap_quantization(t.descriptor()); },
+          nb::sig("def quantization(self) -> PerTensorAffine | PerChannelAffine | PerBlockAffine | "
+                  "NF4 | MXFP | None"),
+          "How stored codes become real numbers, where they do.")
       .def_prop_ro(
-          "extension_type", [](const PyTensor&) { return nb::none(); },
-          nb::sig("def extension_type(self) -> None"),
-          "None: no tensor of this release has a private element type.")
+          "extension_type", [](const PyTensor& t) { return wrap_extension_type(t.descriptor()); },
+          nb::sig("def extension_type(self) -> ExtensionType | None"),
+          "What a private element type is made of; `None` for the named types.")
       .def_prop_ro(
           "shard", [](const PyTensor& t) { return wrap_shard(t.descriptor()); },
           nb::sig("def shard(self) -> Shard | None"),
@@ -378,12 +482,17 @@ void bind_tensor(nb::module_& m) {
            "`UnsupportedError` for memory of a device.")
       .def("to_numpy", &to_numpy, nb::kw_only(), "copy"_a = nb::none(), "storage"_a = false,
            nb::sig("def to_numpy(self, *, copy: bool | None = None, storage: bool = False) -> "
-                   "typing.Any"),
+                   "numpy.typing.NDArray[typing.Any]"),
            "The elements as a `numpy.ndarray` that shares the memory; packed types are unpacked, "
-           "which\n"
-           "is a copy (`copy=False`: `CopyRequiredError`). `storage=True` gives the bytes of a "
-           "bool\n"
-           "tensor whose bytes can be read in two ways, one per element.")
+           "and "
+           "tiles\n"
+           "and curves put in logical order, which is a copy (`copy=False`: `CopyRequiredError`). "
+           "A\n"
+           "quantized tensor is refused, since its codes are not its values (`dequantize`): "
+           "`storage=True`\n"
+           "gives them, one per item; and the bytes of a bool tensor that can be read in two ways, "
+           "one per\n"
+           "element.")
       .def(
           "to_torch",
           [](nb::handle self, nb::handle copy, nb::handle device) {
@@ -391,18 +500,18 @@ void bind_tensor(nb::module_& m) {
           },
           nb::kw_only(), "copy"_a = nb::none(), "device"_a = nb::none(),
           nb::sig("def to_torch(self, *, copy: bool | None = None, device: object = None) -> "
-                  "typing.Any"),
+                  "torch.Tensor"),
           "The elements as a `torch.Tensor` that shares the memory. What PyTorch cannot honour (a\n"
           "read-only tensor, negative strides) is copied; `copy=False` raises instead. bool needs\n"
           "`copy=True`. `device` moves the result, by PyTorch.")
       .def(
           "__array__", &array, "dtype"_a = nb::none(), "copy"_a = nb::none(),
-          nb::sig(
-              "def __array__(self, dtype: object = None, copy: bool | None = None) -> typing.Any"),
+          nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> "
+                  "numpy.typing.NDArray[typing.Any]"),
           "NumPy's protocol: an array that shares the memory, or a copy where a cast asks for one.")
       .def_prop_ro(
           "__array_interface__", [](const PyTensor& t) { return array_interface(t); },
-          nb::sig("def __array_interface__(self) -> dict[str, object]"),
+          nb::sig("def __array_interface__(self) -> dict[str, typing.Any]"),
           "NumPy's protocol, version 3.")
       .def(
           "__dlpack__",
@@ -431,6 +540,14 @@ void bind_tensor(nb::module_& m) {
       .def(
           "__str__", [](nb::handle self) { return str(self, self_of(self)); },
           nb::sig("def __str__(self) -> str"));
+  def_components(type);
+  def_transpose(type);
+  def_values(type);
+  def_sparse(type);
+  def_capsule(type);
+  def_exchange(type);
+  def_pickle(type);
+  def_html(type);
 }
 
 }  // namespace hurray::python

@@ -1,5 +1,6 @@
 #include <cstdint>
 
+#include "dlpack.hpp"
 #include "exports.hpp"
 
 namespace hurray::python {
@@ -72,6 +73,10 @@ nb::object plain(nb::handle object, Copy copy) {
                  "that is nested is several tensors of different sizes; take them one by "
                  "one (x.unbind()), or padded (torch.nested.to_padded_tensor)");
   if (wraps_others(object, torch)) refuse_wrapper(object);
+  const nb::object lazy =
+      nb::getattr(torch.attr("nn").attr("parameter"), "UninitializedTensorMixin", nb::none());
+  if (!lazy.is_none() && nb::isinstance(object, lazy))
+    refuse_torch(object, "has no shape and no values before its module has run once");
   if (is("is_meta"))
     refuse_torch(object, "on the meta device has no memory and no values; pass a real tensor");
   if (is("is_quantized"))
@@ -104,11 +109,17 @@ nb::object plain(nb::handle object, Copy copy) {
 
 }  // namespace
 
-bool is_torch_tensor(nb::handle object) {
-  const nb::object torch = imported("torch");
-  if (!torch.is_valid()) return false;
-  const nb::object type = nb::getattr(torch, "Tensor", nb::none());
-  return !type.is_none() && nb::isinstance(object, type);
+bool is_torch_tensor(nb::handle object) { return source_class(Py_TYPE(object.ptr())).torch; }
+
+bool has_plain_values(nb::handle object, const dlpack::Tensor& tensor) {
+  constexpr std::uint8_t unsigned_integer = 1;
+  constexpr std::uint8_t complex = 5;
+  const auto is = [&](const char* question) { return nb::cast<bool>(object.attr(question)()); };
+  if (tensor.dtype.code == complex && is("is_conj")) return false;
+  if (is("is_neg")) return false;
+  if (tensor.dtype.bits != 8 || tensor.dtype.code > unsigned_integer) return true;
+  const nb::object dtype = object.attr("dtype");
+  return !is_bits_only(nb::str(dtype).c_str());
 }
 
 nb::object plain_torch_tensor(nb::handle object, Copy copy) {
@@ -116,7 +127,8 @@ nb::object plain_torch_tensor(nb::handle object, Copy copy) {
 }
 
 nb::object to_torch(nb::handle self, const PyTensor& t, Copy copy, nb::handle device) {
-  const nb::module_ torch = import_optional("torch", "torch");
+  nb::object torch = imported("torch");
+  if (!torch.is_valid()) torch = import_optional("torch", "torch");
   require_elements(t, Way::dlpack);
   const Descriptor& d = t.descriptor();
   nb::object source = nb::borrow(self);
@@ -137,7 +149,7 @@ nb::object to_torch(nb::handle self, const PyTensor& t, Copy copy, nb::handle de
     if (why != nullptr && copy == Copy::never)
       fail(Exc::copy_required_buffer,
            std::string("copy=False: ") + why + "; allow a copy (copy=None or True)");
-    if (why != nullptr || copy == Copy::always) source = copy_tensor(t);
+    if (why != nullptr || copy == Copy::always) source = copy_elements(t);
   }
   // PyTorch asks objects for an older version, which has no 8-bit floats; the rest goes
   // unversioned, as older releases take nothing else.

@@ -7,9 +7,20 @@ import sys
 import threading
 import weakref
 
+import processes
 import pytest
+import wire
 
 np = pytest.importorskip("numpy")
+
+from dlpack_structures import (  # noqa: E402
+    PLAIN,
+    Exporter,
+    aligned,
+    capsule_name,
+    rename_capsule,
+    taken,
+)
 
 import hurray  # noqa: E402
 from hurray import (
@@ -22,99 +33,6 @@ from hurray import (
 )  # noqa: E402
 
 
-# ---- the structures, as dlpack.h has them -----------------------------------------------------------
-
-
-class DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
-    ]  # fmt: skip
-
-
-class Managed(ctypes.Structure):
-    pass
-
-
-class ManagedVersioned(ctypes.Structure):
-    pass
-
-
-Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-Managed._fields_ = [("tensor", DLTensor), ("manager", ctypes.c_void_p), ("deleter", Deleter)]
-ManagedVersioned._fields_ = [
-    ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager", ctypes.c_void_p),
-    ("deleter", Deleter), ("flags", ctypes.c_uint64), ("tensor", DLTensor),
-]  # fmt: skip
-
-_new = ctypes.pythonapi.PyCapsule_New
-_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-_name = ctypes.pythonapi.PyCapsule_GetName
-_name.restype, _name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-_set_name = ctypes.pythonapi.PyCapsule_SetName
-_set_name.argtypes = [ctypes.py_object, ctypes.c_char_p]
-
-PLAIN, VERSIONED = b"dltensor", b"dltensor_versioned"
-
-
-class Exporter:
-    """Hands out one capsule over `memory` and counts how often it is given back."""
-
-    def __init__(self, memory, shape, code, bits, *, strides=None, lanes=1, device=(1, 0), offset=0, flags=0,
-                 version=(1, 1), null=False, deleter=True, name=None):  # fmt: skip
-        self.memory, self.deleted, self.calls = memory, 0, []
-        self._shape = (ctypes.c_int64 * max(len(shape), 1))(*shape)
-        self._strides = (
-            (ctypes.c_int64 * max(len(shape), 1))(*strides) if strides is not None else None
-        )
-        self._deleter = Deleter(self._delete) if deleter else Deleter()
-        self.managed = Managed() if version is None else ManagedVersioned()
-        t = self.managed.tensor
-        t.data = None if null else memory.ctypes.data
-        t.device_type, t.device_id = device
-        t.ndim, t.code, t.bits, t.lanes, t.byte_offset = len(shape), code, bits, lanes, offset
-        t.shape = self._shape
-        if self._strides is not None:
-            t.strides = self._strides
-        self.managed.deleter = self._deleter
-        if version is not None:
-            self.managed.major, self.managed.minor = version
-            self.managed.flags = flags
-        self.name = name or (PLAIN if version is None else VERSIONED)
-
-    alive = set()  # whoever has given a capsule away lives until it comes back
-
-    def _delete(self, _):
-        self.deleted += 1
-        self.alive.discard(self)
-
-    def __dlpack__(self, **keywords):
-        self.calls.append(keywords)
-        self.alive.add(self)
-        self.capsule = _new(ctypes.addressof(self.managed), self.name, None)
-        return self.capsule
-
-
-def aligned(size, offset=0):
-    memory = np.zeros(size + 8192, np.uint8)
-    start = -memory.ctypes.data % 4096 + offset
-    out = memory[start : start + size]
-    out[:] = np.arange(size) % 251
-    return out
-
-
-def taken(t, **keywords):
-    """The structure that `t` exports, and the capsule that holds it."""
-    capsule = t.__dlpack__(**keywords)
-    name = _name(capsule)
-    kind = Managed if name == PLAIN else ManagedVersioned
-    return kind.from_address(_pointer(capsule, name)), capsule
-
-
 # ---- in ---------------------------------------------------------------------------------------------
 
 
@@ -125,7 +43,7 @@ def test_import_shares_or_copies_and_gives_back_once(version, copy):
     x = Exporter(memory, (4, 16), 2, 32, version=version)
     t = hurray.from_dlpack(x, copy=copy)
     assert x.calls == [{"max_version": (1, 1)}]
-    assert _name(x.capsule).startswith(b"used_dltensor")
+    assert capsule_name(x.capsule).startswith(b"used_dltensor")
     assert t.shape == (4, 16) and t.dtype is hurray.float32 and t.device is hurray.device.cpu
     assert bytes(memoryview(t)) == memory.tobytes()
     shared = copy is not True
@@ -320,6 +238,19 @@ def test_import_devices():
         assert x.deleted == 1
         with pytest.raises(UnsupportedError):
             hurray.from_dlpack(Exporter(memory, (4,), 2, 32, device=(number, 3)), copy=True)
+    on_metal = hurray.from_dlpack(Exporter(memory, (4,), 2, 32, device=(8, 0)))
+    for stream in (None, -1, 0, 1, 2**63):  # nothing is waited for: the data is complete
+        on_metal.__dlpack__(stream=stream)
+    with pytest.raises(builtins.BufferError, match="stream -2"):
+        on_metal.__dlpack__(stream=-2)
+    for wanted in ((8, 0), (1, 0), (8, 1)):
+        if wanted == (8, 0):
+            on_metal.__dlpack__(dl_device=wanted)
+            continue
+        with pytest.raises(builtins.BufferError, match=r"\(8, 0\)"):
+            on_metal.__dlpack__(dl_device=wanted)
+    with pytest.raises(builtins.BufferError, match="metal"):
+        on_metal.__dlpack__(copy=True)
     for number in (2, 3, 10, 11, 13):  # streams that have to be waited for
         x = Exporter(memory, (4,), 2, 32, device=(number, 0))
         with pytest.raises(UnsupportedError):
@@ -353,7 +284,7 @@ def test_export_versions():
         assert (managed.major, managed.minor, managed.flags) == (*got, 0)
     for wanted in (None, (0, 8)):
         managed, capsule = taken(t, max_version=wanted)
-        assert _name(capsule) == PLAIN
+        assert capsule_name(capsule) == PLAIN
     for wrong in ((1,), "1.0", 1, [1, 0]):
         with pytest.raises(TypeError):
             t.__dlpack__(max_version=wrong)
@@ -455,7 +386,92 @@ def test_export_of_elements_at_odd_addresses():
     t = Tensor(bytes(16), hurray.float32, (2,), byte_offset=1)
     with pytest.raises(builtins.BufferError, match="multiple of 4"):
         t.__dlpack__()
+    with pytest.raises(builtins.BufferError, match="copy=False.*multiple of 4") as info:
+        t.__dlpack__(copy=False)
+    assert isinstance(info.value, CopyRequiredError)
+    for keywords in ({"copy": True}, {"copy": True, "max_version": (1, 0)}):
+        managed, capsule = taken(t, **keywords)
+        assert managed.tensor.data % 64 == 0
+    assert managed.flags == 2
     assert np.asarray(t).tolist() == [0, 0]
+    memory = aligned(64)
+    shifted = Tensor(memory, hurray.int16, (2, 3), byte_offset=3, layout=ColMajorLayout())
+    expected = memory[3:15].view(np.int16).reshape(3, 2).T
+    managed, capsule = taken(shifted, copy=True)
+    assert managed.tensor.strides[:2] == [1, 2]
+    assert np.ctypeslib.as_array((ctypes.c_int16 * 6).from_address(managed.tensor.data)).tolist() == \
+        expected.ravel("F").tolist()  # fmt: skip
+
+
+def quantized(scheme, dtype=hurray.int8, *more):
+    return Tensor(bytes(64), dtype, (4, 16), quantization=scheme, aux_buffers=more or None)
+
+
+#: what cannot be one array with strides, and the words that say so
+REFUSED = {
+    "coo": lambda: hurray.sparse_coo([1.0], [[0]], (2,)),
+    "csr": lambda: Tensor(bytes(4), hurray.float32, (2, 2), layout=hurray.CsrLayout(0),
+                          aux_buffers=[b"", bytes(24)]),
+    "csc": lambda: Tensor(bytes(4), hurray.float32, (2, 2), layout=hurray.CscLayout(0),
+                          aux_buffers=[b"", bytes(24)]),
+    "csf": lambda: Tensor(b"", hurray.float32, (2, 2, 2), layout=hurray.CsfLayout(0, (0, 1, 2)),
+                          aux_buffers=[bytes(16), b""] * 3),
+    "block_paged": lambda: Tensor(bytes(48), hurray.float32, (4, 3, 1), aux_buffers=[bytes(4), bytes(8)],
+                                  layout=hurray.BlockPagedLayout(4, 1, 0, 1)),
+    "tiled": lambda: Tensor(bytes(64), hurray.float32, (4, 4), layout=hurray.TiledLayout((2, 2))),
+    "morton": lambda: Tensor(bytes(64), hurray.float32, (4, 4), layout=hurray.MortonLayout((2, 2))),
+    "hilbert": lambda: Tensor(bytes(64), hurray.float32, (4, 4), layout=hurray.HilbertLayout(2, 2)),
+    "extension": lambda: Tensor(bytes(4), hurray.float32, (1,), layout=hurray.PrivateExtensionLayout(0xF1, 7)),
+    "dynamic": lambda: Tensor(bytes(8), hurray.float32, (None, 2)),
+    "per_tensor_affine": lambda: quantized(hurray.PerTensorAffine(0.5, 1)),
+    "per_channel_affine": lambda: quantized(hurray.PerChannelAffine.symmetric(0, 1), hurray.int8, bytes(16)),
+    "mxfp": lambda: quantized(hurray.MXFP(1, 16, 1), hurray.dtype.float8_e4m3, bytes([127] * 4)),
+    "private": lambda: Tensor(bytes(3), hurray.Dtype.from_tag(0xF2), (1,), extension_type=hurray.ExtensionType(24)),
+    "cuda.*to_cpu": lambda: hurray.zeros((2,), device=hurray.device.cuda),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_export_refuses_what_is_no_array(said):
+    t = REFUSED[said]()
+    for keywords in ({}, {"max_version": (1, 1)}, {"copy": True}, {"copy": False}):
+        with pytest.raises(builtins.BufferError, match=said) as info:
+            t.__dlpack__(**keywords)
+        assert isinstance(info.value, UnsupportedError)
+        assert not isinstance(info.value, hurray.BufferError)
+    for consumer in (np.from_dlpack, hurray.from_dlpack):
+        with pytest.raises(builtins.BufferError, match=said):
+            consumer(t)
+
+
+def not_ready(dtype, sync):
+    """A tensor of four bytes whose peer recorded an event, declared on a device."""
+    ready = wire.descriptor(dtype, (4,), 4, device=1)
+    frame = wire.descriptor(dtype, (4,), 4, device=1, sync=sync)
+    writer = hurray.StreamWriter()
+    own = hurray.Dtype.from_tag(dtype)
+    writer.write(Tensor(bytes(4), own, (4,), hurray.device.cuda))
+    written = writer.getvalue()
+    assert written.count(ready) == 1
+    (t,) = hurray.StreamReader(written.replace(ready, frame))
+    return t
+
+
+def test_the_first_reason_is_reported():
+    csr = {"layout": hurray.CsrLayout(0), "aux_buffers": [b"", bytes(24)]}
+    cases = [
+        (not_ready(wire.UINT8, 1), "buffer 0 .*'event'"),
+        (not_ready(0x20, 2), "buffer 0 .*'consumer_stream'"),
+        (Tensor(b"", hurray.bool, (2, 2), hurray.device.rocm, **csr), "rocm.*cpu"),
+        (Tensor(b"", hurray.bool, (2, 2), **csr), "csr"),
+        (Tensor(b"", hurray.dtype.int4, (None,)), "dynamic"),
+        (Tensor(bytes(2), hurray.dtype.int4, (4,), quantization=hurray.PerTensorAffine(1.0, 0)), "per_tensor"),
+        (Tensor(bytes(2), hurray.dtype.int4, (4,)), "int4"),
+    ]
+    for t, said in cases:
+        for call in (lambda: t.__dlpack__(stream=7, dl_device=(9, 9)), lambda: np.from_dlpack(t)):
+            with pytest.raises(builtins.BufferError, match=said):
+                call()
 
 
 @pytest.mark.parametrize(
@@ -503,7 +519,7 @@ def test_a_taken_capsule_is_left_alone_and_deleted_from_another_thread():
     watch = weakref.ref(t)
     managed, capsule = taken(t)
     address = ctypes.addressof(managed)
-    assert _set_name(capsule, b"used_dltensor") == 0
+    assert rename_capsule(capsule, b"used_dltensor") == 0
     del t, capsule
     gc.collect()
     assert watch() is not None
@@ -515,30 +531,66 @@ def test_a_taken_capsule_is_left_alone_and_deleted_from_another_thread():
     assert watch() is None
 
 
+def test_unread_capsules_at_the_end_of_the_interpreter():
+    processes.run(
+        """
+        import atexit, builtins
+        a = np.arange(4.0)
+        t = hurray.from_numpy(a)
+        builtins.first = t.__dlpack__()
+        sys.versioned = t.__dlpack__(max_version=(1, 1)), t.__dlpack__(copy=True)
+        atexit.register(lambda: t.__dlpack__())
+        """
+    )
+
+
+def test_an_exception_on_its_way_survives_a_capsule_that_goes():
+    class Noisy(Exporter):
+        def _delete(self, _):
+            super()._delete(_)
+            len([0])
+
+    def fail():
+        capsule = hurray.from_dlpack(Noisy(aligned(64), (16,), 2, 32)).__dlpack__()
+        raise ZeroDivisionError(str(capsule))
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+
+
+def test_one_of_many_threads_takes_a_capsule():
+    for _ in range(50):
+        x = Exporter(aligned(64), (16,), 2, 32)
+        capsule = x.__dlpack__()
+
+        class Same:
+            def __dlpack__(self, **_):
+                return capsule
+
+        won, lost, start = [], [], threading.Barrier(4)
+
+        def take():
+            start.wait()
+            try:
+                won.append(hurray.from_dlpack(Same()))
+            except builtins.BufferError:
+                lost.append(True)
+
+        threads = [threading.Thread(target=take) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(won) == 1 and len(lost) == 3
+        won.clear()
+        gc.collect()
+        assert x.deleted == 1
+
+
 def test_numpy_takes_it():
     t = hurray.asarray(np.arange(6, dtype=np.int32).reshape(2, 3))
     a = np.from_dlpack(t)
     assert np.shares_memory(a, np.asarray(t)) and a.tolist() == [[0, 1, 2], [3, 4, 5]]
-
-
-@pytest.mark.frameworks
-def test_jax():
-    jax = pytest.importorskip("jax")
-    for dtype in ("float32", "int8", "uint16", "bfloat16", "complex64"):
-        x = jax.numpy.arange(12).reshape(3, 4).astype(dtype)
-        t = hurray.from_dlpack(x)
-        assert t.dtype.name == dtype and t.shape == (3, 4)
-        assert (t.to_numpy() == np.asarray(x)).all()
-        back = jax.numpy.from_dlpack(hurray.asarray(t, copy=True))
-        assert (np.asarray(back) == np.asarray(x)).all()
-    flags = hurray.from_dlpack(jax.numpy.arange(5) > 2)
-    assert flags.dtype is hurray.bool and flags.to_numpy().tolist() == [
-        False,
-        False,
-        False,
-        True,
-        True,
-    ]
 
 
 class Failing:
@@ -611,53 +663,3 @@ def test_array_is_tried_where_dlpack_fails(tmp_path):
     for call in (hurray.asarray, lambda x: hurray.save(tmp_path / "y.hrry", {"y": x})):
         with pytest.raises(UnsupportedError, match="Neither .*nor by that"):
             call(Neither(ValueError("not by this way")))
-
-
-@pytest.mark.frameworks
-def test_jax_arrays_without_dlpack(tmp_path):
-    jax = pytest.importorskip("jax")
-    x = jax.numpy.arange(-3, 4).astype(jax.numpy.int4)
-    values = np.asarray(x)
-    t = hurray.asarray(x)
-    assert t.dtype is hurray.dtype.int4 and (t.to_numpy() == values).all()
-    hurray.save(tmp_path / "x.hrry", {"x": x})
-    loaded = hurray.load(tmp_path / "x.hrry")["x"]
-    assert loaded.dtype is hurray.dtype.int4 and (loaded.to_numpy() == values).all()
-
-    gone = jax.numpy.arange(4)
-    gone.delete()
-    key = jax.random.key(0)
-    for call in (hurray.asarray, hurray.from_dlpack, hurray.StreamWriter().write):
-        with pytest.raises(UnsupportedError, match="ArrayImpl .*deleted") as info:
-            call(gone)
-        assert isinstance(info.value.__cause__, RuntimeError)
-    with pytest.raises(UnsupportedError, match="PRNGKeyArray"):
-        hurray.asarray(key)
-
-    seen = []
-
-    def traced(x):
-        for call in (hurray.asarray, hurray.from_dlpack, hurray.StreamWriter().write):
-            with pytest.raises(UnsupportedError, match="Tracer"):
-                call(x)
-        seen.append(True)
-        return x
-
-    jax.jit(traced)(jax.numpy.ones(2))
-    assert seen
-
-
-@pytest.mark.frameworks
-def test_jax_arrays_stay_as_they_are():
-    jax = pytest.importorskip("jax")
-    x = jax.numpy.arange(64, dtype=jax.numpy.float32)
-    for take in (hurray.from_dlpack, hurray.asarray):
-        t = take(x)
-        shared = np.asarray(t).ctypes.data == np.asarray(x).ctypes.data
-        assert t.readonly is shared
-        own = take(x, copy=True)
-        assert not own.readonly
-        np.asarray(own)[:] = -1
-        y = t.to_torch() if "torch" in sys.modules else own.to_numpy()
-        y[:] = -2
-        assert (np.asarray(x) == np.arange(64)).all()

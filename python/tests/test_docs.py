@@ -2,6 +2,7 @@
 runs), their tables agree with the code, their links lead somewhere."""
 
 import fnmatch
+import importlib.util
 import json
 import os
 import pathlib
@@ -16,6 +17,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 FORMAT = ROOT / "docs" / "format"
+# What a block may be: Python is run, where the library named is installed; C++ and C are parts of programs.
+INFO = {"python", *(f"python {name}" for name in ("torch", "jax", "scipy", "ml_dtypes")), "cpp", "c", "text"}
 PROGRAMS = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -60,7 +63,12 @@ def table(page, heading):
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_block_is_run_or_plain_text(page):
     for info, line, _ in blocks(page):
-        assert info in ("python", "python torch", "cpp", "c", "text"), f"{name(page)}:{line}: {info!r}"
+        assert info in INFO, f"{name(page)}:{line}: {info!r}"
+
+
+def installed(info):
+    """Whether the library that a block needs is here: `python torch` needs PyTorch."""
+    return all(importlib.util.find_spec(module) for module in info.split(" ")[1:])
 
 
 class Console:
@@ -82,16 +90,12 @@ class Console:
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HURRAY_MODE", raising=False)
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        torch = None
     # Pages without an import of their own show parts of a program that has them.
     names = {"print": Console(page), "__name__": "page"}
     if page.name == "buffer-protocol.md":
         exec("import gc, weakref\nimport hurray\nimport numpy as np\n", names)
     for info, line, text in python_blocks(page):
-        if info == "python torch" and torch is None:
+        if not installed(info):
             continue
         exec(compile("\n" * (line - 1) + text, str(page), "exec"), names)
 
@@ -122,6 +126,22 @@ def test_cpp_blocks_are_parts_of_examples(page):
     assert missing(page, "cpp", sorted((ROOT / "examples").glob("*.cpp"))) == []
     programs = [*(ROOT / "examples" / "c").glob("*.c"), ROOT / "c" / "include" / "hurray.h"]
     assert missing(page, "c", sorted(programs)) == []
+
+
+def test_the_api_page_is_made_from_the_docstrings():
+    package = pathlib.Path(hurray.__file__).parent
+    if "HURRAY_TEST_ASAN" in os.environ:
+        pytest.skip("a build for sanitizers makes no stubs")
+    done = subprocess.run([sys.executable, ROOT / "tools" / "api_page.py"], capture_output=True, text=True,
+                          cwd=package.parent, env={**os.environ, "PYTHONPATH": os.fspath(package.parent)})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_api_page_has_every_name():
+    page = read(ROOT / "docs" / "api.md")
+    for module in (hurray, hurray.dtype, hurray.device, hurray.file):
+        for public in module.__all__:
+            assert re.search(rf"^### {public}$|`{public}`", page, flags=re.M), public
 
 
 def test_the_readme_shows_a_whole_program():
@@ -258,6 +278,26 @@ def test_the_vectors_are_those_of_the_manifest():
     files = {path.relative_to(ROOT / "conformance").with_suffix("").as_posix()
              for path in (ROOT / "conformance").glob("*/*/*.txt")}
     assert files == {entry["name"] for entry in MANIFEST["vectors"]}
+
+
+def test_the_compatibility_page_tells_the_versions():
+    rows = {row[0]: row[1] for row in table(ROOT / "docs" / "compatibility.md", "# Compatibility")}
+    header = read(ROOT / "c" / "include" / "hurray.h")
+    abi, extension = (re.search(rf"define HURRAY_C_ABI_{name} (\d+)", header)[1]
+                      for name in ("VERSION", "EXTENSION_VERSION"))
+    assert rows["C interface"] == f"version {abi}, extension {extension}"
+    assert rows["Native capsule `hurray_tensor`"].endswith(f"C interface {abi}")
+    version = ".".join(map(str, hurray.zeros([1]).descriptor.version))
+    assert rows["Format of descriptors, files and streams"].startswith(f"written: {version};")
+    project = read(ROOT / "pyproject.toml")
+    python = re.search(r'requires-python = ">=([\d.]+)"', project)[1]
+    numpy = re.search(r'numpy = \["numpy>=([\d.]+)"\]', project)[1]
+    assert rows["CPython"].startswith(f"{python} and newer") and rows["NumPy"].startswith(f"{numpy} and newer")
+    pinned = "".join(read(file) for file in (ROOT / "python").glob("requirements-*.txt"))
+    for row in table(ROOT / "docs" / "compatibility.md", "## What runs"):
+        if not row[0].startswith(("CPython", "Compilers")):
+            for one in re.findall(r"\d+\.\d+\.\d+", row[1]):
+                assert f"=={one}" in pinned, f"{row[0]}: {one}"
 
 
 def test_element_types():

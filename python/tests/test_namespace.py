@@ -4,6 +4,7 @@ import builtins
 import importlib
 import inspect
 import pickle
+import pydoc
 import re
 import shutil
 import subprocess
@@ -21,6 +22,22 @@ TIER_2 = (
     "float8_e4m3 float8_e5m2 float8_e8m0 float4_e2m1 float6_e2m3 float6_e3m2 float128 int4 uint4 int2 "
     "uint2 complex64 complex128"
 ).split()
+ERRORS = (
+    "InvalidDescriptorError BufferError CopyRequiredError UnsupportedError InternalError FileError StreamError"
+).split()
+LAYOUTS = (
+    "RowMajorLayout ColMajorLayout StridedLayout TiledLayout MortonLayout HilbertLayout CooLayout CsrLayout CscLayout "
+    "CsfLayout BlockPagedLayout CompositeLayout PrivateExtensionLayout UnknownLayout"
+).split()
+SCHEMES = "PerTensorAffine PerChannelAffine PerBlockAffine NF4 MXFP".split()
+SECTIONS = "Statistics Shard ExtensionType".split()
+OTHER_CLASSES = "StreamReader StreamWriter AlignedAllocatorCtx PrintOptionsCtx".split()
+FUNCTIONS = (
+    "zeros ones empty full zeros_like ones_like empty_like full_like arange eye linspace from_numpy from_torch "
+    "from_scipy sparse_coo from_dlpack asarray from_hurray aligned_allocator load save load_kv set_print_options "
+    "get_print_options print_options buffer_size_bytes decode_quantization layout_tag_kind validate_colocation"
+).split()
+CONSTANTS = "MIN_BUFFER_ALIGNMENT PAGE_ALIGNMENT".split()
 DEVICES = "cpu cuda rocm metal vulkan webgpu hexagon level_zero opencl".split()
 
 
@@ -59,6 +76,19 @@ def test_submodules_are_importable():
     assert int4 is hurray.dtype.int4 and cuda is hurray.device.cuda
 
 
+def test_the_public_names_are_these():
+    """08-python-api.md section 2: a name more or less is a decision, not an accident."""
+    wanted = {
+        "Dtype", "Device", "Tensor", "Composite", "BufferHandle", "Descriptor", "Layout",
+        *LAYOUTS, *SCHEMES, *SECTIONS, *OTHER_CLASSES, *ERRORS, *FUNCTIONS, *CONSTANTS, *TIER_1,
+        "dtype", "device", "file",
+    }  # fmt: skip
+    assert set(hurray.__all__) == wanted and len(hurray.__all__) == len(wanted)
+    assert public(hurray) == wanted | {"open"}
+    assert hurray.file.__all__ == ["File"] and public(hurray.file) == {"File"}
+    assert hurray.__all__ == sorted(hurray.__all__)
+
+
 def test_all_is_true_and_leaves_open_out():
     for name in hurray.__all__:
         assert hasattr(hurray, name), name
@@ -66,6 +96,25 @@ def test_all_is_true_and_leaves_open_out():
     scope = {}
     exec("from hurray import *", scope)
     assert scope["zeros"] is hurray.zeros and "open" not in scope
+
+
+def test_the_overview_names_everything_once():
+    """help(hurray) begins with what is here, by task."""
+    _, _, overview = hurray.__doc__.partition("Tensors: ")
+    overview, _, rest = overview.partition("\n\n")
+    named = [word for line in re.sub(r"; back with[^:]*(?=\n\w)", "", "Tensors: " + overview).split("\n")
+             for word in re.findall(r"\w+", line.partition(": ")[2] or line)]
+    assert sorted(named) == sorted([*hurray.__all__, "open"])
+    assert max(map(len, hurray.__doc__.splitlines())) <= 110 and rest
+
+
+def test_help_reads_well():
+    text = pydoc.plain(pydoc.render_doc(hurray))
+    assert "hurray - Tensor interchange" in text and "Making them: zeros, ones" in text
+    for name in hurray.__all__:
+        assert name in text
+    one = pydoc.plain(pydoc.render_doc(hurray.zeros))
+    assert "zeros(shape" in one and "row-major" in one
 
 
 def test_top_level_classes_with_their_own_repr():
@@ -77,24 +126,15 @@ def test_top_level_classes_with_their_own_repr():
         and value.__repr__ is not object.__repr__
     }
     assert own == {
-        "Tensor",
-        "Descriptor",
-        "BufferHandle",
-        "Dtype",
-        "Device",
-        "Statistics",
-        "Shard",
-        "Layout",
-        "RowMajorLayout",
-        "ColMajorLayout",
-        "StridedLayout",
-    }
+        "Tensor", "Descriptor", "BufferHandle", "Composite", "Dtype", "Device", "Layout",
+        *SECTIONS, *SCHEMES, *LAYOUTS,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "name",
     "int4 complex64 SparseTensor from_hurray_buffer __hurray_buffer__ __hurray_sparse_buffer__ set_strict "
-    "CompositeMember __array_namespace__".split(),
+    "CompositeMember __array_namespace__ __array_api_version__".split(),
 )
 def test_absent_on_purpose(name):
     assert not hasattr(hurray, name)
@@ -194,7 +234,8 @@ def test_own_dist_info_beside_the_package_is_fine(tmp_path):
 
 
 def test_import_does_not_import_partners():
-    code = "import hurray, sys; print([m for m in ('numpy', 'torch', 'ml_dtypes') if m in sys.modules])"
+    partners = ("numpy", "torch", "scipy", "ml_dtypes", "jax")
+    code = f"import hurray, sys; print([m for m in {partners} if m in sys.modules])"
     run = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

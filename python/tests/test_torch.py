@@ -89,6 +89,15 @@ def test_bool():
     assert strided.to_torch(copy=True).tolist() == [True, True, False, False]
 
 
+def test_elements_at_odd_addresses_are_copied():
+    t = hurray.Tensor(bytes(range(64)), hurray.int32, (3,), byte_offset=2)
+    x = t.to_torch()
+    assert x.tolist() == t.to_numpy().tolist() and x.data_ptr() % 64 == 0
+    assert t.to_torch(copy=True).tolist() == x.tolist()
+    with pytest.raises(CopyRequiredError, match="multiples of their size"):
+        t.to_torch(copy=False)
+
+
 def test_device_argument_and_refusals():
     t = hurray.zeros((2,), dtype=hurray.float32)
     assert t.to_torch(device="cpu").device.type == "cpu"
@@ -232,6 +241,7 @@ def test_refusals_say_only_cures_that_apply(tmp_path):
     jagged = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)
     cases = [
         (torch.zeros(2, device="meta"), "meta device has no memory", "to_dense|dequantize|full_"),
+        (torch.nn.UninitializedParameter(), "has no shape and no values before", "meta device"),
         (fake, "FakeTensor has no memory", "to_dense|dequantize|full_"),
         (torch.zeros(2, 2).to_sparse(), r"torch\.sparse_coo .*to_dense\(\)", "dequantize|full_"),
         (torch.zeros(2, 2).to_sparse_csr(), r"torch\.sparse_csr .*to_dense\(\)", "dequantize"),

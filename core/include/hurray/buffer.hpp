@@ -63,6 +63,13 @@ class Buffer {
   /// is measured. Precondition: inside this buffer.
   HURRAY_EXPORT Buffer view(std::uint64_t offset, std::uint64_t size) const noexcept;
 
+  /// The same memory, read-only from here on.
+  Buffer sealed() const noexcept {
+    Buffer buffer(*this);
+    buffer.readonly_ = true;
+    return buffer;
+  }
+
   std::byte* data() const noexcept { return data_; }
   std::uint64_t size() const noexcept { return size_; }
   std::span<std::byte> bytes() const noexcept { return {data_, static_cast<std::size_t>(size_)}; }

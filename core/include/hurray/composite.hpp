@@ -166,6 +166,9 @@ class CompositeChecker {
 HURRAY_EXPORT Result<void> check_composite(const Item& item, const CompositeOptions& options = {},
                                            std::string* where = nullptr);
 
+/// The tensor over the same memory under a descriptor with this role, or with none.
+HURRAY_EXPORT Result<Tensor> with_role(Tensor tensor, std::optional<MemberRole> role);
+
 /// What a head binds, put together: `head` with a `CompositeHead` layout, whose count is taken from
 /// `members`. The first member of an overlay becomes its base, the others corrections; members of
 /// other rules have no role. Members get descriptors of their own for that and share their memory

@@ -134,7 +134,8 @@ HURRAY_EXPORT unsigned element_bits(const Descriptor& descriptor) noexcept;
 
 /// Why this library can carry the tensor but neither address nor convert its elements: an unknown
 /// or private type, layout or scheme, or a `mode_order` that names no order (01-descriptor.md
-/// section 5). None for a tensor that is understood; private types are, as far as their width goes.
+/// section 5), or a scheme that does not fit the tensor (`validate_scheme`, whose error it is).
+/// None for a tensor that is understood; private types are, as far as their width goes.
 HURRAY_EXPORT std::optional<Error> opaque(const Descriptor& descriptor) noexcept;
 
 /// Bytes at the start of a descriptor that tell how long it is.
@@ -149,20 +150,30 @@ HURRAY_EXPORT Result<std::uint32_t> descriptor_length(std::span<const std::byte>
 HURRAY_EXPORT Result<Descriptor> decode(std::span<const std::byte> bytes,
                                         const DecodeOptions& options = {});
 
-/// What a writer may write. Private values count as agreed: whoever writes them means them.
-struct EncodeOptions {
-  bool permissive = false;  ///< Also what only permissive mode reads: for relaying.
-};
-
 /// Whether every rule of 01-descriptor.md section 6 holds, for any 1.x version. Offsets in the
 /// error are those that the encoding would have.
 HURRAY_EXPORT Result<void> validate(const Descriptor& descriptor, const EncodeOptions& = {});
+
+/// Whether the layout can describe a tensor of this shape: the rank, and every rule of its fields
+/// that buffers have no part in (02-layouts.md). Rules wait for the dynamic sizes that they use.
+/// Unknown layouts fit every shape.
+HURRAY_EXPORT Result<void> validate(const Layout& layout, const Shape& shape);
+
+/// The two halves of `validate` for a quantized tensor. What a scheme asks of the tensor around it:
+/// storage type, axis, block size, zero point, bytes of the parameter buffers (03-quantization.md
+/// sections 3 and 4). And everything else, with which such a tensor can be held and looked at.
+/// Nothing is asked where the layout or the scheme is nobody's here.
+HURRAY_EXPORT Result<void> validate_scheme(const Descriptor& descriptor);
+HURRAY_EXPORT Result<void> validate_apart_from_scheme(const Descriptor& descriptor,
+                                                      const EncodeOptions& = {});
 
 /// Bytes of the encoding; fails as `encode` does.
 HURRAY_EXPORT Result<std::uint32_t> encoded_size(const Descriptor& descriptor,
                                                  const EncodeOptions& = {});
 
-/// The descriptor's bytes, or the first rule that it breaks. A newer minor version is not written.
+/// The descriptor's bytes, or the first rule that it breaks. A newer minor version is not written,
+/// nor a tensor that was built around an unknown layout: where that has its buffer table, only its
+/// owner knows.
 HURRAY_EXPORT Result<std::vector<std::byte>> encode(const Descriptor& descriptor,
                                                     const EncodeOptions& = {});
 /// The same into `out`, of at least `encoded_size` bytes; returns the bytes written.

@@ -33,7 +33,7 @@ struct ExtensionType {
       return Error{.code = Errc::invalid_value,
                    .expect = Expect::as_said,
                    .field = "extension_type.bit_width",
-                   .what = "1, 2, 4 or a multiple of 8",
+                   .what = "1, 2 or 4, or a multiple of 8 greater than 0",
                    .found = width};
     });
     io("extension_type.packing_factor", self.packing_factor);

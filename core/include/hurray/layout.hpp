@@ -75,6 +75,16 @@ inline bool is_dense(const Layout& layout) noexcept {
   return info(layout).layout_class == LayoutClass::dense;
 }
 
+/// Stored elements of a sparse layout; none for the others.
+inline std::optional<std::uint64_t> nnz_of(const Layout& layout) noexcept {
+  return std::visit(
+      []<class T>(const T& alternative) -> std::optional<std::uint64_t> {
+        if constexpr (SparseLayout<T>) return alternative.nnz;
+        return std::nullopt;
+      },
+      layout);
+}
+
 /// Strides in elements where offsets are sums of index times stride (row-major, column-major,
 /// strided); none for other layouts. Precondition: a valid layout for the shape, not dynamic.
 inline std::optional<Strides> strides_of(const Layout& layout, const Shape& shape) {

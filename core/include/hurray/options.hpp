@@ -38,4 +38,14 @@ struct DecodeOptions {
   Agreed agreed = {};
 };
 
+/// What a writer may write. Private values count as agreed: whoever writes them means them.
+struct EncodeOptions {
+  bool permissive = false;  ///< Also what only permissive mode reads: for relaying.
+};
+
+/// The decoder's options that a writer's stand for.
+constexpr DecodeOptions rules_of(const EncodeOptions& options) noexcept {
+  return {.permissive = options.permissive, .agreed = {.all = true}};
+}
+
 }  // namespace hurray

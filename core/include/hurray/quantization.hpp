@@ -5,13 +5,17 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "hurray/blob.hpp"
 #include "hurray/cursor.hpp"
 #include "hurray/dtype.hpp"
 #include "hurray/layout.hpp"
+#include "hurray/options.hpp"
+#include "hurray/result.hpp"
 #include "hurray/table.hpp"
 
 namespace hurray {
@@ -220,6 +224,19 @@ inline SchemeTag tag(const Scheme& scheme) noexcept {
   return std::visit([](const auto& alternative) { return alternative.tag; }, scheme);
 }
 inline std::string_view name(const Scheme& scheme) noexcept { return name(tag(scheme)); }
+
+/// Whether a scheme's fields hold on their own (03-quantization.md section 3), whatever tensor it
+/// will belong to; with a block-paged `layout` also on that one (section 9.3).
+HURRAY_EXPORT Result<void> validate(const Quantization& quantization,
+                                    const Layout* layout = nullptr, const EncodeOptions& = {});
+
+/// The payload of a quantization section, from `scheme_tag` on; fails as `validate` does.
+HURRAY_EXPORT Result<std::vector<std::byte>> encode(const Quantization& quantization,
+                                                    const EncodeOptions& = {});
+
+/// The scheme of a payload on its own; bytes beyond its fields are `rest`.
+HURRAY_EXPORT Result<Quantization> decode_quantization(std::span<const std::byte> payload,
+                                                       const DecodeOptions& options = {});
 
 /// What a scheme with parameter buffers has in common; null fields where it has none.
 struct SchemeParameters {

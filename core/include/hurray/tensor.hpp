@@ -18,6 +18,9 @@ struct BindOptions {
   Provenance provenance = Provenance::own;
   Device memory_device = Device::cpu;
   bool permissive = false;  ///< Also what only permissive mode reads; such a tensor is opaque.
+  /// Also a quantization scheme that does not fit the tensor (`validate_scheme`): to look at. Such
+  /// a tensor is opaque, and nobody writes its descriptor.
+  bool unfit_scheme = false;
 };
 
 /// One descriptor and the memory it speaks of. Copying shares the memory. Values may be used from
@@ -41,6 +44,14 @@ class Tensor {
   /// The first buffer that is not producer-synced: nobody may hand out this tensor's bytes.
   HURRAY_EXPORT std::optional<std::size_t> unsynced_buffer() const noexcept;
 
+  /// For binding the same memory once more: what this tensor was let through with, it is again.
+  BindOptions binding() const noexcept {
+    return {.provenance = provenance_,
+            .memory_device = memory_device_,
+            .permissive = true,
+            .unfit_scheme = true};
+  }
+
  private:
   friend HURRAY_EXPORT Result<Tensor> bind(Descriptor, std::vector<Buffer>, BindOptions);
   friend HURRAY_EXPORT Result<Tensor> to_cpu(const Tensor&);
@@ -58,7 +69,8 @@ class Tensor {
 /// placement and sync mode of each buffer (an empty table: CPU, standard memory, producer-synced).
 /// Sizes and alignments in it are replaced by what `buffers` are.
 ///
-/// An unknown layout takes no buffers: its table cannot be reached.
+/// A tensor around an unknown layout (permissive) holds its buffers and is written by nobody: where
+/// such a layout has its buffer table, only its owner knows.
 /// Fails where the result breaks a rule of 01-descriptor.md section 6: with origin `buffer` for
 /// buffers that are too small or badly aligned and for impossible placements, else with origin
 /// `descriptor`.
@@ -74,6 +86,23 @@ HURRAY_EXPORT Result<void> readable(const Tensor& tensor);
 /// The same memory under a descriptor that declares the CPU (D19). Fails as `unsupported` when the
 /// memory is not the host's or a buffer is not producer-synced.
 HURRAY_EXPORT Result<Tensor> to_cpu(const Tensor& tensor);
+
+/// COO, CSR, CSC: each buffer is an array whose shape the descriptor gives.
+HURRAY_EXPORT bool has_components(const Layout& layout) noexcept;
+
+/// Part `i` of a COO, CSR or CSC tensor (`role` names it) as a dense tensor over the same memory,
+/// with the tensor's placement: values `[nnz]` in the tensor's type, coordinates `[nnz]` or
+/// `[nnz, rank]` and pointers `[lines + 1]` in uint64. Values keep a scheme without parameter
+/// buffers; fails as `unsupported` for values under another one, since its parameters belong to
+/// logical indices, for other layouts, and when a buffer is not producer-synced. Precondition: `i`
+/// is one of the layout's own buffers.
+HURRAY_EXPORT Result<Tensor> component_tensor(const Tensor& tensor, std::size_t i);
+
+/// The same memory with its two dimensions exchanged: row-major and column-major become each other,
+/// as do CSR and CSC; strides are reversed; shard and per-channel axis follow. Fails as
+/// `inconsistent` (field `rank`) for another rank, as `unsupported` for other layouts and for
+/// schemes whose blocks lie along an axis. An N:M pattern is no longer claimed: it is one of rows.
+HURRAY_EXPORT Result<Tensor> transpose(const Tensor& tensor);
 
 /// Buffer `i` as a rank-1 uint8 tensor of exactly its declared bytes, with the tensor's placement.
 /// Fails as `unsupported` when a buffer is not producer-synced. Precondition: `i` exists.

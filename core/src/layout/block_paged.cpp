@@ -41,6 +41,28 @@ std::optional<Error> BlockPaged::check_bounds(const IndexBuffers& buffers,
   return std::nullopt;
 }
 
+std::optional<Error> BlockPaged::check_exact(const IndexBuffers& buffers,
+                                             const Shape& shape) const noexcept {
+  const auto exactly = [](std::string_view field, std::string_view what, std::uint64_t expected,
+                          std::uint64_t found) {
+    return Error{.code = Errc::inconsistent,
+                 .origin = Origin::buffer,
+                 .expect = Expect::exactly,
+                 .field = role_of(field),
+                 .what = what,
+                 .expected = expected,
+                 .found = found};
+  };
+  const std::uint64_t entries = std::uint64_t{num_seqs} + 1;
+  if (buffers[2].size() != entries)
+    return exactly(pointers, "entries (num_seqs + 1)", entries, buffers[2].size());
+  if (auto error = check_bounds(buffers, shape)) return error;
+  const std::uint64_t used = buffers[2][num_seqs];
+  if (used != buffers[1].size())
+    return exactly(pages, "entries (the last of seq_ptr)", used, buffers[1].size());
+  return std::nullopt;
+}
+
 std::uint64_t BlockPaged::capacity(std::uint64_t s, const IndexBuffers& buffers) const noexcept {
   const IndexSlice owned = buffers[2].slice(s, buffers[1].size());
   return checked_mul<std::uint64_t>(owned.last - owned.first, page_size).value_or(unbounded);

@@ -64,6 +64,8 @@ std::size_t Tiled::lists() const noexcept {
   return lists;
 }
 
+std::size_t Tiled::rank() const noexcept { return numbers_.size() / lists(); }
+
 Tiled& Tiled::inside(const Tiled& level) {
   const std::size_t have = levels() - (awaits_level_ ? 1 : 0);
   const std::size_t more = level.levels() - (level.awaits_level_ ? 1 : 0);

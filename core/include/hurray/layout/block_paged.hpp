@@ -143,6 +143,10 @@ struct BlockPaged {
   /// `total_tokens` at least. `buffers` has entries of `index_bytes()`.
   HURRAY_EXPORT std::optional<Error> check_bounds(const IndexBuffers& buffers,
                                                   const Shape& shape) const noexcept;
+  /// The same of lists that were just made: they are exactly as long as the layout says and as the
+  /// last pointer says.
+  HURRAY_EXPORT std::optional<Error> check_exact(const IndexBuffers& buffers,
+                                                 const Shape& shape) const noexcept;
   /// Nothing has a canonical form: a page may be named several times, or never.
   std::optional<Error> check_canonical(const IndexBuffers&, const Shape&) const noexcept {
     return std::nullopt;

@@ -52,6 +52,8 @@ struct Tiled {
     while (n < max_levels && orders_[n].inner == LayoutTag::tiled) ++n;
     return n + 1;
   }
+  /// Dimensions of the tiles. Precondition: every level has as many numbers as the others.
+  HURRAY_EXPORT std::size_t rank() const noexcept;
   /// Precondition: `i < levels()`, and the layout is valid for this rank.
   HURRAY_EXPORT TileLevel level(std::size_t i, std::size_t rank) const noexcept;
 

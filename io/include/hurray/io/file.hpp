@@ -194,8 +194,8 @@ class HURRAY_EXPORT File {
   Result<Item> item(std::size_t i) const;
   Result<Item> item(std::string_view name) const;
   /// For every entry in index order the entry of the head that binds it directly, none for the
-  /// items at the top. Reads every descriptor; one that cannot be understood counts as a plain
-  /// tensor. In permissive mode a torn head binds nothing.
+  /// items at the top. Reads the descriptors of entries without data, which a head is; one that
+  /// cannot be understood counts as a plain tensor, and a torn head binds nothing.
   Result<std::vector<std::optional<std::size_t>>> owners() const;
 
   /// The bytes that tensors share in the mapped modes; null owner in mode `memory`.

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hurray/composite.hpp"
 #include "hurray/descriptor.hpp"
@@ -64,6 +65,9 @@ class HURRAY_EXPORT FileWriter {
   /// the host's.
   Result<void> write_item(std::string_view name, const Item& item,
                           std::span<const std::string> member_names = {});
+  /// Whether `write_item` would take this: nothing is written.
+  Result<void> check_item(std::string_view name, const Item& item,
+                          std::span<const std::string> member_names = {}) const;
   /// KV section, index, trailer; then the file appears. Every later call fails. Refused while a
   /// composite waits for members, after which they can still be written.
   Result<void> finish(const KeyValues& kv = {});
@@ -75,5 +79,9 @@ class HURRAY_EXPORT FileWriter {
   static Result<FileWriter> start(const WriteOptions& options, std::string_view path, Open open);
   std::unique_ptr<State> state_;
 };
+
+/// Names of the tensors below the head `name`, in emission order, where the caller gives none
+/// (D21). Throws `std::bad_alloc`.
+HURRAY_EXPORT std::vector<std::string> member_names(std::string_view name, const Item& item);
 
 }  // namespace hurray::io

@@ -1,0 +1,27 @@
+__all__: list = ['bfloat16', 'bool', 'complex128', 'complex64', 'float128', 'float16', 'float32', 'float4_e2m1', 'float64', 'float6_e2m3', 'float6_e3m2', 'float8_e4m3', 'float8_e5m2', 'float8_e8m0', 'int16', 'int2', 'int32', 'int4', 'int64', 'int8', 'uint16', 'uint2', 'uint32', 'uint4', 'uint64', 'uint8']
+bfloat16: _Dtype
+bool: _Dtype
+complex128: _Dtype
+complex64: _Dtype
+float128: _Dtype
+float16: _Dtype
+float32: _Dtype
+float4_e2m1: _Dtype
+float64: _Dtype
+float6_e2m3: _Dtype
+float6_e3m2: _Dtype
+float8_e4m3: _Dtype
+float8_e5m2: _Dtype
+float8_e8m0: _Dtype
+int16: _Dtype
+int2: _Dtype
+int32: _Dtype
+int4: _Dtype
+int64: _Dtype
+int8: _Dtype
+uint16: _Dtype
+uint2: _Dtype
+uint32: _Dtype
+uint4: _Dtype
+uint64: _Dtype
+uint8: _Dtype
