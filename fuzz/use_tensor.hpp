@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdio>
 #include <cstdlib>
+#include <source_location>
 #include <vector>
 
 #include "hurray/data_checks.hpp"
@@ -11,8 +13,10 @@
 
 namespace fuzz {
 
-inline void require(bool holds) {
-  if (!holds) std::abort();
+inline void require(bool holds, std::source_location at = std::source_location::current()) {
+  if (holds) return;
+  std::fprintf(stderr, "%s:%u does not hold\n", at.file_name(), unsigned{at.line()});
+  std::abort();
 }
 
 /// An error says something.
