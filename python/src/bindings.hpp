@@ -107,6 +107,13 @@ nb::object device_object(const PyDevice& device);
 std::string repr(const PyDevice& device);
 Py_hash_t hash_of(const PyDevice& device) noexcept;
 
+/// The C++ side of a Python object, or null for another class and for an object whose constructor
+/// never ran. Borrowed.
+template <class T>
+const T* value_of(nb::handle object) noexcept {
+  return nb::isinstance<T>(object) && nb::inst_ready(object) ? nb::inst_ptr<T>(object) : nullptr;
+}
+
 // ---- tensor.cpp
 // -----------------------------------------------------------------------------------
 
@@ -131,6 +138,8 @@ nb::object wrap_tensor(hurray::Tensor&& tensor, nb::object device = {});
 nb::object wrap_tensor(Result<hurray::Tensor>&& tensor, nb::object device = {});
 /// The tensor behind a `hurray.Tensor`, or null for any other object. Borrowed.
 const PyTensor* unwrap_tensor(nb::handle object) noexcept;
+/// The tensor of a method that needs its Python object as well; `TypeError` for any other object.
+const PyTensor& self_of(nb::handle self);
 
 /// Whether the layout's elements are at sums of index times stride.
 bool has_strides(const hurray::Layout& layout) noexcept;

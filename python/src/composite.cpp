@@ -59,7 +59,7 @@ void construct(PyComposite* self, nb::handle rule, nb::handle shape, nb::handle 
   Descriptor head;
   head.layout = composite_head_argument(rule, combine_op);
   head.shape = shape_of_view(shape);
-  if (!nb::isinstance<PyDtype>(dtype))
+  if (value_of<PyDtype>(dtype) == nullptr)
     fail(PyExc_TypeError, "dtype must be a hurray.Dtype, got " + python::type_name(dtype));
   head.dtype = nb::inst_ptr<PyDtype>(dtype)->tag;
   new (self) PyComposite(composed(std::move(head), members_argument(members)));

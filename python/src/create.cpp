@@ -156,13 +156,13 @@ Request request(const char* call, nb::handle shape, nb::handle dtype, nb::handle
                 DType default_dtype) {
   Request result{default_dtype, {}, device_object({}), 0};
   if (!dtype.is_none()) {
-    if (!nb::isinstance<PyDtype>(dtype))
+    if (value_of<PyDtype>(dtype) == nullptr)
       fail(Exc::invalid_descriptor,
            std::string(call) + ": dtype must be a hurray.Dtype, got " + python::type_name(dtype));
     result.dtype = nb::inst_ptr<PyDtype>(dtype)->tag;
   }
   if (!device.is_none()) {
-    if (!nb::isinstance<PyDevice>(device))
+    if (value_of<PyDevice>(device) == nullptr)
       fail(Exc::invalid_descriptor, std::string(call) + ": device must be a hurray.Device, got " +
                                         python::type_name(device));
     result.device = nb::borrow(device);

@@ -535,7 +535,7 @@ dlpack::Tensor export_borrowed(const PyTensor& t) {
 }
 
 nb::object tensor_from_dlpack(nb::handle object, nb::handle device, Copy copy) {
-  if (!device.is_none() && !nb::isinstance<PyDevice>(device))
+  if (!device.is_none() && value_of<PyDevice>(device) == nullptr)
     fail(PyExc_TypeError, "device must be a hurray.Device, got " + python::type_name(device));
   return tensor_of(take_from(object, copy), device, copy, never_changes(object));
 }

@@ -398,7 +398,7 @@ nb::object from_dlpack(nb::handle object, nb::handle device, nb::handle copy) {
   const Copy rule = copy_argument(copy);
   if (!is_ndarray(object)) return tensor_from_dlpack(object, device, rule);
   if (!device.is_none()) {
-    if (!nb::isinstance<PyDevice>(device))
+    if (value_of<PyDevice>(device) == nullptr)
       fail(PyExc_TypeError, "device must be a hurray.Device, got " + python::type_name(device));
     if (*nb::inst_ptr<PyDevice>(device) != PyDevice{})
       fail(Exc::unsupported,
@@ -433,10 +433,10 @@ bool converts_to(DType dtype) noexcept {
 
 nb::object asarray(nb::handle object, nb::handle dtype, nb::handle device, nb::handle copy) {
   const Copy rule = copy_argument(copy);
-  if (!dtype.is_none() && !nb::isinstance<PyDtype>(dtype))
+  if (!dtype.is_none() && value_of<PyDtype>(dtype) == nullptr)
     fail(PyExc_TypeError, "dtype must be a hurray.Dtype, got " + python::type_name(dtype));
   if (!device.is_none()) {
-    if (!nb::isinstance<PyDevice>(device))
+    if (value_of<PyDevice>(device) == nullptr)
       fail(PyExc_TypeError, "device must be a hurray.Device, got " + python::type_name(device));
     if (nb::inst_ptr<PyDevice>(device)->kind != Device::cpu)
       fail(Exc::unsupported,

@@ -9,13 +9,6 @@
 namespace hurray::python {
 namespace {
 
-const PyTensor& self_of(nb::handle self) {
-  const PyTensor* t = unwrap_tensor(self);
-  if (t == nullptr)
-    fail(PyExc_TypeError, "expected a hurray.Tensor, got " + python::type_name(self));
-  return *t;
-}
-
 void copy_bytes(void* to, const void* from, std::size_t size) {
   if (size >= worth_releasing_bytes)
     without_gil([&] { std::memcpy(to, from, size); });

@@ -209,14 +209,6 @@ void construct(PyTensor* self, nb::handle buffer, nb::handle dtype, nb::handle s
   new (self) PyTensor{*std::move(bound), nb::borrow(dtype), placement};
 }
 
-/// The tensor of a method that needs its Python object as well.
-const PyTensor& self_of(nb::handle self) {
-  const PyTensor* t = unwrap_tensor(self);
-  if (t == nullptr)
-    fail(PyExc_TypeError, "expected a hurray.Tensor, got " + python::type_name(self));
-  return *t;
-}
-
 // ---- members
 // --------------------------------------------------------------------------------------
 
@@ -364,6 +356,13 @@ const PyTensor* unwrap_tensor(nb::handle object) noexcept {
       !nb::inst_ready(object))
     return nullptr;
   return nb::inst_ptr<PyTensor>(object);
+}
+
+const PyTensor& self_of(nb::handle self) {
+  const PyTensor* t = unwrap_tensor(self);
+  if (t == nullptr)
+    fail(PyExc_TypeError, "expected a hurray.Tensor, got " + python::type_name(self));
+  return *t;
 }
 
 nb::object new_tensor(DType dtype, Shape shape, Buffer buffer, nb::object device) {

@@ -62,13 +62,6 @@ auto name_argument(nb::handle value, const Rows& rows, const char* argument) {
                              "'; expected one of " + names);
 }
 
-/// The C++ side of a Python object, or null for another class and for an object whose constructor
-/// never ran. Borrowed.
-template <class T>
-const T* value_of(nb::handle object) noexcept {
-  return nb::isinstance<T>(object) && nb::inst_ready(object) ? nb::inst_ptr<T>(object) : nullptr;
-}
-
 /// Whether two values are the same to Python.
 template <class T>
 bool same(const T& a, const T& b) {

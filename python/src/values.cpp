@@ -8,13 +8,6 @@
 namespace hurray::python {
 namespace {
 
-const PyTensor& self_of(nb::handle self) {
-  const PyTensor* t = unwrap_tensor(self);
-  if (t == nullptr)
-    fail(PyExc_TypeError, "expected a hurray.Tensor, got " + python::type_name(self));
-  return *t;
-}
-
 /// Every rule of the descriptor holds, those too that its maker may have put off (Y7).
 void require_valid(const Descriptor& d, EncodeOptions options = {}) {
   if (const auto valid = hurray::validate(d, options); !valid)

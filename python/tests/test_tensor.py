@@ -158,6 +158,24 @@ def test_private_devices_and_dtypes():
     assert t.shape == (2,) and t.nbytes == 6
 
 
+def test_objects_whose_constructor_never_ran():
+    device, dtype = Device.__new__(Device), hurray.Dtype.__new__(hurray.Dtype)
+    array = hurray.zeros((1,))
+    for call in (
+        lambda: Tensor(bytes(4), F32, (1,), device),
+        lambda: Tensor(bytes(4), dtype, (1,)),
+        lambda: hurray.from_dlpack(array, device=device),
+        lambda: hurray.asarray([1], device=device),
+        lambda: hurray.asarray([1], dtype=dtype),
+        lambda: hurray.Composite("group", shape=(), dtype=dtype, members=[array]),
+    ):
+        with pytest.raises(TypeError, match="must be a hurray.D(evice|type)"):
+            call()
+    for call in (lambda: hurray.zeros((1,), device=device), lambda: hurray.zeros((1,), dtype=dtype)):
+        with pytest.raises(InvalidDescriptorError, match="must be a hurray.D(evice|type)"):
+            call()
+
+
 # ---- members ----------------------------------------------------------------------------------------
 
 
