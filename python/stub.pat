@@ -24,7 +24,7 @@ _hurray\.(Composite|Descriptor|PerTensorAffine|Statistics)\.__hash__$:
 
 \.__getstate__$:
 
-\.__(bool|buffer)__$:
+\.__(bool|buffer|release_buffer)__$:
 
 # What the schemes share.
 _hurray\._Quantization$:

@@ -24,10 +24,7 @@ class InvalidDescriptorError(ValueError):
 
 
 class BufferError(ValueError):
-    """A buffer is missing, too small or not bytes-like, or its placement is impossible.
-
-    Not a subclass of the built-in `BufferError`.
-    """
+    """A buffer is missing, too small or not bytes-like, or its placement is impossible; not the built-in class."""
 
     __module__ = "hurray"
 

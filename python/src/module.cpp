@@ -1,6 +1,21 @@
+#include <cstring>
+
 #include "bindings.hpp"
 #include "hurray/memory.hpp"
 #include "hurray/version.hpp"
+
+namespace {
+
+/// Python's own messages name a class by this: the public name, on every Python.
+void shorten_names(nanobind::module_& m) {
+  for (nanobind::handle value : nanobind::cast<nanobind::dict>(m.attr("__dict__")).values())
+    if (PyType_Check(value.ptr())) {
+      auto* type = reinterpret_cast<PyTypeObject*>(value.ptr());
+      if (const char* dot = std::strrchr(type->tp_name, '.')) type->tp_name = dot + 1;
+    }
+}
+
+}  // namespace
 
 NB_MODULE(_hurray, m) {
   using namespace hurray::python;
@@ -28,6 +43,7 @@ NB_MODULE(_hurray, m) {
   bind_save(m);
   bind_stream(m);
   bind_pickle(m);  // knows all classes
+  shorten_names(m);
   m.attr("__version__") = HURRAY_VERSION;
   m.attr("MIN_BUFFER_ALIGNMENT") = hurray::min_buffer_alignment;
   m.attr("PAGE_ALIGNMENT") = hurray::page_alignment;

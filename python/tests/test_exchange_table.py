@@ -436,7 +436,9 @@ def test_classes_come_and_go():
         watches.append(weakref.ref(kind))
         del kind, x, t
         gc.collect()
-    assert not any(watch() for watch in watches[:-1])
+    # Where a thread has been started, a free-threaded Python 3.13 makes every class immortal.
+    left = [kind for kind in (watch() for watch in watches[:-1]) if kind is not None]
+    assert all(sys.getrefcount(kind) > 1 << 30 for kind in left)
 
 
 def test_many_threads_and_classes():
