@@ -134,7 +134,7 @@ HurrayStatus hurray_file_name(const HurrayFile* file, uint64_t i, const char** o
   if (out == nullptr) return null_pointer("out");
   if (len == nullptr) return null_pointer("len");
   return with_entry(file, i, [&](const FileState& s, std::size_t at) {
-    const std::string_view name = s.file.entry(at).name;
+    const std::string_view name = s.file.name(at);
     *out = name.data();
     *len = name.size();
     return HURRAY_OK;

@@ -190,7 +190,7 @@ io::Result<Converted> rewrite_file(const ConvertRequest& request) {
     const auto tensor = source->tensor(i);
     if (!tensor) return tensor.error();
     const auto buffers = io::sources_of(*tensor);
-    const std::string_view name = source->entry(i).name;
+    const std::string_view name = source->name(i);
     if (!buffers) return io::Error(buffers.error(), request.source, std::string(name));
     if (auto written = writer->write(name, tensor->wire_descriptor(), *buffers); !written)
       return written.error();

@@ -503,6 +503,7 @@ bool File::has_checksums() const noexcept {
 
 std::size_t File::size() const noexcept { return state_->index.size(); }
 Entry File::entry(std::size_t i) const noexcept { return state_->index.entry(i); }
+std::string_view File::name(std::size_t i) const noexcept { return state_->index.name(i); }
 std::optional<std::size_t> File::find(std::string_view name) const noexcept {
   return state_->index.find(name);
 }

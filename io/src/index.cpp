@@ -13,19 +13,63 @@ namespace hurray::io {
 
 namespace {
 
-/// Reads entries that have been judged.
-class Trusting : public Reader {
+/// Reads an entry whose bytes are all there. Rules are judged, and a broken one is not explained;
+/// or, of an entry that has been judged, they are not looked at.
+template <bool judges>
+class Present {
  public:
-  static constexpr bool checks = false;
-  using Reader::Reader;
-  void check(bool, const hurray::Error&) noexcept {}
+  static constexpr bool reads = true;
+  static constexpr bool checks = judges;
+
+  explicit Present(const std::byte* at) noexcept : at_(at) {}
+
+  bool sound() const noexcept { return sound_; }
+  std::uint64_t last() const noexcept { return 0; }
+
+  template <WireInteger T>
+  void operator()(Field, T& value) noexcept {
+    value = hurray::detail::load<T>(take("", sizeof(T)).data());
+  }
+  std::span<const std::byte> take(Field, std::size_t n) noexcept {
+    return {std::exchange(at_, at_ + n), n};
+  }
+  void reserved(Field, std::size_t n) noexcept {
+    for (const std::byte b : take("", n)) check(b == std::byte{0}, {});
+  }
+  void check(bool holds, const hurray::Error&) noexcept { sound_ &= holds; }
+
+ private:
+  const std::byte* at_;
+  bool sound_ = true;
 };
+
+/// Bytes of the entry that `bytes` begin with; none where they hold less.
+std::size_t present_entry(std::span<const std::byte> bytes) noexcept {
+  if (bytes.size() < smallest_index_entry) return 0;
+  const std::size_t size =
+      smallest_index_entry - 1 + hurray::detail::load<std::uint16_t>(bytes.data());
+  return size <= bytes.size() ? size : 0;
+}
 
 constexpr std::uint64_t max_entries = std::numeric_limits<std::uint32_t>::max();
 
 std::uint32_t hash(std::string_view name) noexcept {
-  const std::uint64_t wide = std::hash<std::string_view>{}(name);
-  return static_cast<std::uint32_t>(wide ^ wide >> 32);
+  const auto* p = reinterpret_cast<const std::byte*>(name.data());
+  std::uint64_t sum = name.size();
+  const auto add = [&](std::uint64_t bits) {
+    sum = (sum ^ bits) * 0x9E3779B97F4A7C15u;
+    sum ^= sum >> 32;
+  };
+  std::size_t left = name.size();
+  for (; left > 8; left -= 8, p += 8) add(hurray::detail::load<std::uint64_t>(p));
+  if (name.size() >= 8) {
+    add(hurray::detail::load<std::uint64_t>(p + left - 8));
+  } else {
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < left; ++i) bits = bits << 8 | static_cast<std::uint64_t>(p[i]);
+    add(bits);
+  }
+  return static_cast<std::uint32_t>(sum);
 }
 constexpr std::uint32_t hash_of(std::uint64_t slot) noexcept {
   return static_cast<std::uint32_t>(slot >> 32);
@@ -113,11 +157,9 @@ class Index::Parser {
     if (position_ == 0) begin(io, bytes.size());
     while (io.ok() && index_.starts_.size() < count_) {
       const auto left = bytes.last(io.left());
-      if (!whole &&
-          (left.size() < 2 || left.size() < smallest_index_entry - 1 +
-                                                hurray::detail::load<std::uint16_t>(left.data())))
-        break;  // the rest comes with the next step
-      one(io, bytes.size() - left.size());
+      const std::size_t size = present_entry(left);
+      if (size == 0 && !whole) break;  // the rest comes with the next step
+      one(io, left.first(size), bytes.size() - left.size());
     }
     if (whole && io.ok() && !newer(header_))
       io.check(io.left() == 0, {.code = Errc::length_mismatch,
@@ -154,11 +196,18 @@ class Index::Parser {
     index_.starts_.reserve(std::min(count_, present / smallest_index_entry));
   }
 
-  void one(Reader& io, std::size_t start) {
+  /// `present`: the entry's bytes, none where some are missing.
+  void one(Reader& io, std::span<const std::byte> present, std::size_t start) {
     const std::size_t i = index_.starts_.size();
     Entry entry;
     const std::uint64_t at = io.position();
-    fields(entry, io, i, header_);
+    Present<true> quick(present.data());
+    if (!present.empty()) fields(entry, quick, i, header_);
+    if (!present.empty() && quick.sound()) {
+      (void)io.take("index", present.size());
+    } else {
+      fields(entry, io, i, header_);
+    }
     if (!io.ok()) {
       guilty_ = entry.name;
       return;
@@ -308,7 +357,7 @@ std::string_view Index::name(std::size_t i) const noexcept {
 }
 
 Entry Index::entry(std::size_t i) const noexcept {
-  Trusting io(bytes_.bytes().subspan(starts_[i]), Origin::file);
+  Present<false> io(bytes_.data() + starts_[i]);
   Entry entry;
   fields(entry, io, i, header_);
   return entry;

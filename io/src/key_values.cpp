@@ -328,6 +328,8 @@ bool is_utf8(std::string_view text) noexcept {
         text.remove_prefix(sizeof eight);
         continue;
       }
+    } else if (std::ranges::all_of(text, [](char c) { return (c & 0x80) == 0; })) {
+      return true;
     }
     const bool ascii = static_cast<unsigned char>(text.front()) < 0x80;
     const std::size_t size = ascii ? 1 : character(text);

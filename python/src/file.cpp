@@ -182,7 +182,7 @@ nb::dict load(nb::handle path, nb::handle names, nb::handle mode, const Limits& 
   }
   nb::dict tensors;
   for (const std::size_t i : entries) {
-    nb::object name = wrap_utf8(file.entry(i).name);
+    nb::object name = wrap_utf8(file.name(i));
     if (tensors.contains(name)) continue;
     tensors[name] = wrap_item(unwrap(without_gil([&] { return file.item(i); })));
     if (PyErr_CheckSignals() != 0) nb::raise_python_error();
@@ -276,7 +276,7 @@ class PyFile {
     if (!names.is_valid()) nb::raise_python_error();
     for (std::size_t k = 0; k < entries.size(); ++k)
       PyTuple_SET_ITEM(names.ptr(), static_cast<Py_ssize_t>(k),
-                       wrap_utf8(file.entry(entries[k]).name).release().ptr());
+                       wrap_utf8(file.name(entries[k])).release().ptr());
     return nb::borrow<nb::tuple>(names);
   }
   /// Entries at the top.
@@ -294,7 +294,7 @@ class PyFile {
       const std::size_t i = listing->top[k];
       auto stored = without_gil([&] { return file.descriptor(i); });
       if (stored) descriptors[k] = *std::move(stored);
-      rows.push_back({std::string(file.entry(i).name), descriptors[k] ? &*descriptors[k] : nullptr,
+      rows.push_back({std::string(file.name(i)), descriptors[k] ? &*descriptors[k] : nullptr,
                       descriptors[k] && !descriptors[k]->buffers.empty()
                           ? declared_device(*descriptors[k])
                           : PyDevice{}});
@@ -319,7 +319,7 @@ class PyFile {
     }
     std::ranges::sort(held);
     nb::list names;
-    for (const std::size_t i : held) names.append(wrap_utf8(open->entry(i).name));
+    for (const std::size_t i : held) names.append(wrap_utf8(open->name(i)));
     if (strict && !held.empty()) {
       fail(PyExc_BufferError, path_ + ": tensors or arrays still hold the mapping of " +
                                   nb::cast<std::string>(nb::repr(names)) +
@@ -535,7 +535,7 @@ void bind_file(nb::module_& m) {
             const io::File open = self.file();
             nb::dict all;
             for (std::size_t i = 0; i < open.size(); ++i)
-              all[wrap_utf8(open.entry(i).name)] = descriptor(open, i);
+              all[wrap_utf8(open.name(i))] = descriptor(open, i);
             return all;
           },
           nb::sig("def descriptors(self) -> dict[str, hurray.Descriptor]"),

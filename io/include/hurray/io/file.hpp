@@ -170,6 +170,8 @@ class HURRAY_EXPORT File {
   std::size_t size() const noexcept;
   /// Precondition: `i < size()`.
   Entry entry(std::size_t i) const noexcept;
+  /// The name alone, which costs less; it lives as long as the `File`.
+  std::string_view name(std::size_t i) const noexcept;
   std::optional<std::size_t> find(std::string_view name) const noexcept;
 
   /// What follows fails as `out_of_bounds` for an `i` that is not below `size()`, and as
