@@ -591,6 +591,7 @@ Result<std::vector<std::optional<std::size_t>>> File::owners() const {
     };
     const Index& index = state_->index;
     Owners owners(index.size());
+    if (!index.may_have_heads()) return owners;
     std::vector<Head> heads;
     for (std::size_t k = 0; k < index.size(); ++k) {
       const std::size_t i = index.by_offset(k);

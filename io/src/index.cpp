@@ -224,6 +224,7 @@ class Index::Parser {
                          .offset = at + 2});
     }
     last_name_ = entry.name;
+    if (entry.data_length == 0) index_.may_have_heads_ = true;
 
     const Span span = span_of(entry, i);
     if (i == 0 || span.start < lowest_) lowest_ = span.start;

@@ -29,6 +29,8 @@ class Index {
     return by_offset_.empty() ? k : by_offset_[k];
   }
   std::size_t place(std::size_t i) const noexcept;
+  /// Some entry has no data, as a composite head has none.
+  bool may_have_heads() const noexcept { return may_have_heads_; }
   /// The CRC-32C of its bytes.
   std::uint32_t crc() const noexcept { return crc_; }
 
@@ -40,6 +42,7 @@ class Index {
   FileHeader header_;
   Buffer bytes_;
   std::uint32_t crc_ = 0;
+  bool may_have_heads_ = false;
   std::vector<std::size_t> starts_;
   /// The names ascend in index order, and `by_name_` is empty.
   bool ascending_ = true;

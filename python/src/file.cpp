@@ -341,6 +341,7 @@ class PyFile {
       auto owners = file.owners();
       if (!owners) return std::move(owners).error();
       const auto made = std::make_shared<Listing>();
+      made->top.reserve(owners->size());
       for (std::size_t i = 0; i < owners->size(); ++i)
         ((*owners)[i] ? made->members : made->top).push_back(i);
       listing_ = made;
