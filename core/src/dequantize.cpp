@@ -13,7 +13,8 @@
 namespace hurray {
 namespace {
 
-/// Results from this size on, in bytes, bypass the caches: they would push out everything else.
+/// What is written from this size on, in bytes, bypasses the caches: it would push out everything
+/// else.
 constexpr std::uint64_t streamed_bytes = std::uint64_t{8} << 20;
 
 /// Floats that are computed in a cache before they are streamed.
@@ -42,8 +43,12 @@ Result<std::uint64_t> result_bytes(const Shape& shape) {
                .found = bytes.value_or(std::numeric_limits<std::uint64_t>::max())};
 }
 
-void dequantize_rows(const RowDequantizer& rows, std::span<float> out) {
-  if (out.size_bytes() < streamed_bytes) return rows.fill(0, out);
+/// Where the result goes. The pages of fresh memory are cleared as they are first touched, and are
+/// in the caches then.
+enum class Target : std::uint8_t { fresh, used };
+
+void dequantize_rows(const RowDequantizer& rows, std::span<float> out, Target target) {
+  if (target == Target::fresh || out.size_bytes() < streamed_bytes) return rows.fill(0, out);
   alignas(64) std::array<float, staged> stage;
   for (std::size_t done = 0; done < out.size(); done += stage.size()) {
     const auto piece = std::span(stage).first(std::min(stage.size(), out.size() - done));
@@ -94,15 +99,15 @@ Result<Elements> checked_elements(const Tensor& tensor, const ElementOptions& op
   return elements;
 }
 
-/// `out` holds zeros.
-Result<void> dequantize_all(const Elements& elements, std::span<float> out) {
+/// `out` holds zeros where the layout is not dense.
+Result<void> dequantize_all(const Elements& elements, std::span<float> out, Target target) {
   const Tensor& tensor = elements.tensor();
   const Descriptor& d = tensor.descriptor();
   if (d.shape.is_empty()) return {};
   if (!is_dense(d.layout) || !is_row_major(d)) return dequantize_each(elements, out);
   const auto rows = RowDequantizer::over(tensor);
   if (!rows) return rows.error();
-  dequantize_rows(*rows, out);
+  dequantize_rows(*rows, out, target);
   return {};
 }
 
@@ -187,7 +192,7 @@ Result<Tensor> dequantize(const Tensor& tensor, const ElementOptions& options) {
     auto memory = Buffer::allocate(*bytes, !is_dense(d.layout));
     if (!memory) return memory.error();
     const std::span out(reinterpret_cast<float*>(memory->data()), *to_size(*bytes / sizeof(float)));
-    if (auto done = dequantize_all(*elements, out); !done) return done.error();
+    if (auto done = dequantize_all(*elements, out, Target::fresh); !done) return done.error();
     if constexpr (std::endian::native == std::endian::big)
       for (std::size_t i = 0; i < out.size(); ++i)
         detail::store(memory->data() + i * sizeof(float), std::bit_cast<std::uint32_t>(out[i]));
@@ -213,7 +218,7 @@ Result<void> dequantize_into(const Tensor& tensor, std::span<float> out,
                    .expected = count,
                    .found = out.size()};
     if (!is_dense(tensor.descriptor().layout)) std::ranges::fill(out, 0.0f);
-    return dequantize_all(*elements, out);
+    return dequantize_all(*elements, out, Target::used);
   });
 }
 

@@ -4,8 +4,16 @@
 #include <cstdlib>
 
 #include "hurray/checked.hpp"
+#include "system/system.hpp"
 
 namespace hurray {
+namespace {
+
+/// Blocks from this size on, in bytes, come straight from the system, page by page as they are
+/// touched: the fewer pages, the less that costs.
+constexpr std::size_t large_block = std::size_t{4} << 20;
+
+}  // namespace
 
 // The block from malloc or calloc stands in front of what is handed out, and its address just
 // before it. calloc is what gives untouched zero pages for large blocks on every system.
@@ -16,6 +24,7 @@ void* allocate(std::uint64_t size, std::size_t alignment, bool zeroed) noexcept 
   if (!total) return nullptr;
   void* block = zeroed ? std::calloc(1, *total) : std::malloc(*total);
   if (block == nullptr) return nullptr;
+  if (*total >= large_block) system::prefer_large_pages(block, *total);
   const auto first = reinterpret_cast<std::uintptr_t>(block) + sizeof(void*);
   const auto aligned = (first + alignment - 1) & ~(static_cast<std::uintptr_t>(alignment) - 1);
   auto* given = static_cast<char*>(block) + (aligned - reinterpret_cast<std::uintptr_t>(block));
