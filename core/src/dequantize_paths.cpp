@@ -5,10 +5,11 @@
 #include <cstring>
 
 #include "hurray/cursor.hpp"
+#include "hurray/values.hpp"
 #include "packed_code.hpp"
 
 #if defined(__GNUC__) && defined(__x86_64__)
-#define HURRAY_DEQUANTIZE_AVX2 1
+#define HURRAY_DEQUANTIZE_AVX 1
 #include <immintrin.h>
 #endif
 
@@ -79,7 +80,7 @@ void copy(float* to, const float* from, std::size_t count) {
   std::memcpy(to, from, count * sizeof(float));
 }
 
-#if defined(HURRAY_DEQUANTIZE_AVX2)
+#if defined(HURRAY_DEQUANTIZE_AVX)
 #define HURRAY_AVX2 __attribute__((target("avx2")))
 
 /// The next 8 codes, one in each lane, from the `Width` bytes that they fill.
@@ -251,6 +252,110 @@ void with_avx2(const Codes& codes, const Runs& runs, float* out) {
   }
 }
 
+// Sixteen codes at once, looked up among all that a run can hold: each product is computed once.
+// Of all lanes, but masked: GCC 12 warns about its own header for the plain forms.
+
+#define HURRAY_AVX512 __attribute__((target("avx512f,avx512bw")))
+
+/// The next 16 codes, one in the low bits of each lane, from the `2 * Width` bytes that they fill.
+/// Each group of 4 fills `Width / 2` bytes; what follows a code is left above it.
+template <unsigned Width>
+HURRAY_AVX512 inline __m512i sixteen_codes(const std::byte* p) noexcept {
+  __m128i bytes;
+  if constexpr (Width == 2)
+    bytes = _mm_cvtsi32_si128(static_cast<std::int32_t>(detail::load<std::uint32_t>(p)));
+  else
+    bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  if constexpr (Width == 6)
+    bytes =
+        _mm_insert_epi32(bytes, static_cast<std::int32_t>(detail::load<std::uint32_t>(p + 8)), 2);
+  constexpr auto group = [](int k) {
+    constexpr int size = Width / 2;
+    std::uint32_t places = 0;
+    for (int i = 0; i < 4; ++i)
+      places |= static_cast<std::uint32_t>(i < size ? k * size + i : 0x80) << (8 * i);
+    return static_cast<int>(places);
+  };
+  constexpr int a = group(0), b = group(1), c = group(2), d = group(3);
+  const __m512i groups =
+      _mm512_maskz_shuffle_epi8(~__mmask64{0}, _mm512_maskz_broadcast_i32x4(0xFFFF, bytes),
+                                _mm512_setr_epi32(a, a, a, a, b, b, b, b, c, c, c, c, d, d, d, d));
+  constexpr int w = Width;
+  return _mm512_maskz_srlv_epi32(0xFFFF, groups, _mm512_setr4_epi32(0, w, 2 * w, 3 * w));
+}
+
+/// What the codes of a run become. `Width` is 2, 4 or 6; integers are narrow.
+template <unsigned Width>
+class Products {
+ public:
+  HURRAY_AVX512 explicit Products(const Codes& codes) noexcept : tabled_(codes.values != nullptr) {
+    if (tabled_) {
+      for (std::size_t k = 0; k < parts; ++k) values_[k] = _mm512_loadu_ps(codes.values + 16 * k);
+      return;
+    }
+    alignas(64) std::array<std::int32_t, 16> integers;
+    for (std::uint32_t i = 0; i < integers.size(); ++i)
+      integers[i] =
+          static_cast<std::int32_t>(to_integer(codes.storage, Code{i & ((1u << Width) - 1), 0}));
+    integers_ = _mm512_load_si512(integers.data());
+  }
+  HURRAY_AVX512 void scale(float by, std::int32_t zero) noexcept {
+    const __m512 scale = _mm512_set1_ps(by);
+    if (!tabled_)
+      values_[0] =
+          _mm512_maskz_cvtepi32_ps(0xFFFF, _mm512_sub_epi32(integers_, _mm512_set1_epi32(zero)));
+    for (std::size_t k = 0; k < parts; ++k) products_[k] = _mm512_mul_ps(scale, values_[k]);
+  }
+  HURRAY_AVX512 __m512 operator()(__m512i code) const noexcept {
+    if constexpr (parts == 1) {
+      return _mm512_maskz_permutexvar_ps(0xFFFF, code, products_[0]);
+    } else {
+      return _mm512_mask_blend_ps(_mm512_test_epi32_mask(code, _mm512_set1_epi32(32)),
+                                  _mm512_permutex2var_ps(products_[0], code, products_[1]),
+                                  _mm512_permutex2var_ps(products_[2], code, products_[3]));
+    }
+  }
+
+ private:
+  static constexpr std::size_t parts = Width == 6 ? 4 : 1;
+  bool tabled_;
+  __m512i integers_{};
+  __m512 values_[parts]{};
+  __m512 products_[parts]{};
+};
+
+template <unsigned Width>
+HURRAY_AVX512 void looked_up_runs(const Codes& codes, const Runs& runs, float* out) {
+  Products<Width> products(codes);
+  const std::size_t length = runs.length;
+  for (std::size_t run = 0; run < runs.count; ++run, out += length) {
+    products.scale(runs.scales[run], runs.zero_points != nullptr ? runs.zero_points[run] : 0);
+    const std::uint64_t at = runs.first + run * length;
+    std::size_t i = std::min(before_byte<Width>(at), length);
+    if (i != 0) rest(codes, runs, run, 0, i, 1, out);
+    const std::byte* p = codes.packed + static_cast<std::size_t>((at + i) * Width / 8);
+    for (; i + 16 <= length; i += 16, p += std::size_t{2} * Width)
+      _mm512_storeu_ps(out + i, products(sixteen_codes<Width>(p)));
+    if (i < length) rest(codes, runs, run, i, length - i, 1, out + i);
+  }
+}
+
+void with_avx512(const Codes& codes, const Runs& runs, float* out) {
+  const bool tabled = codes.values != nullptr;
+  const bool whole = runs.length % 16 == 0 || runs.length >= 128;
+  if (whole && (tabled || codes.narrow)) switch (bits(codes.storage)) {
+      case 2:
+        return looked_up_runs<2>(codes, runs, out);
+      case 4:
+        return looked_up_runs<4>(codes, runs, out);
+      case 6:
+        return looked_up_runs<6>(codes, runs, out);
+      default:
+        break;
+    }
+  with_avx2(codes, runs, out);
+}
+
 /// Past the caches: the target's lines are not read before they are written.
 HURRAY_AVX2 void stream(float* to, const float* from, std::size_t count) {
   const std::size_t misplaced = reinterpret_cast<std::uintptr_t>(to) / sizeof(float) % 8;
@@ -264,16 +369,18 @@ HURRAY_AVX2 void stream(float* to, const float* from, std::size_t count) {
 #endif
 
 constexpr auto paths = std::to_array<DequantizePath>({
-#if defined(HURRAY_DEQUANTIZE_AVX2)
+#if defined(HURRAY_DEQUANTIZE_AVX)
+    {"avx512", with_avx512, stream},
     {"avx2", with_avx2, stream},
 #endif
     {"portable", portable, copy},
 });
 
 std::size_t missing_paths() noexcept {
-#if defined(HURRAY_DEQUANTIZE_AVX2)
+#if defined(HURRAY_DEQUANTIZE_AVX)
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") != 0 ? 0 : 1;
+  if (__builtin_cpu_supports("avx2") == 0) return 2;
+  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 ? 0 : 1;
 #else
   return 0;
 #endif

@@ -530,6 +530,7 @@ std::vector<Sample> samples() {
       for (const Shape& shape : shapes) all.push_back({type.tag, shape, scheme});
     };
     add(PerTensorAffine{0.37f, 1}, {{5, 77}, {1}});
+    add(PerTensorAffine{-2.5f, -3}, {{16}, {8, 150}});
     add(PerChannelAffine{0, 1, 2}, {{7, 43}, {9, 5, 3}});
     add(PerChannelAffine{1, 1, no_buffer}, {{4, 100}, {3, 5, 40}, {3, 5, 4}});
     for (const DType scale : {DType::float16, DType::bfloat16, DType::float32}) {
@@ -590,17 +591,22 @@ TEST(RowDequantizer, CopiesAtEveryAlignment) {
       }
 }
 
-// A result that is streamed past the caches, in pieces that do not end with a line.
+// Results in fresh memory, and past the caches into memory that is there, in pieces that do not end
+// with a line.
 TEST(Dequantize, LargeResults) {
   const Sample sample{DType::int4, {701, 3001}, PerBlockAffine{1, 32, 1, 2, DType::float16}};
   const Tensor tensor = draw(sample, 4);
-  const auto values = dequantize(tensor);
-  ASSERT_TRUE(values);
   std::vector<float> expected(701 * 3001);
   RowDequantizer::over(tensor, dequantize_paths().back())->fill(0, expected);
+  const auto values = dequantize(tensor);
+  ASSERT_TRUE(values);
   const Bits found = bits_of(*values);
-  for (std::size_t i = 0; i < expected.size(); ++i)
+  std::vector<float> written(expected.size());
+  ASSERT_TRUE(dequantize_into(tensor, written));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_EQ(found[i], std::bit_cast<std::uint32_t>(expected[i])) << i;
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(written[i]), found[i]) << i;
+  }
 }
 
 }  // namespace
