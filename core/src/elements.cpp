@@ -189,6 +189,14 @@ struct Elements::State {
 };
 
 Result<Elements> Elements::over(const Tensor& tensor, const ElementOptions& options) {
+  return open(tensor, options, true);
+}
+
+Result<Elements> Elements::unjudged(const Tensor& tensor, const ElementOptions& options) {
+  return open(tensor, options, false);
+}
+
+Result<Elements> Elements::open(const Tensor& tensor, const ElementOptions& options, bool judged) {
   return contain(Origin::buffer, [&]() -> Result<Elements> {
     const Descriptor& d = tensor.descriptor();
     if (auto why = opaque(d)) return *why;
@@ -202,7 +210,8 @@ Result<Elements> Elements::over(const Tensor& tensor, const ElementOptions& opti
         return error;
       }
     if (auto ready = host_readable(tensor); !ready) return ready.error();
-    if (auto error = check_bounds(tensor)) return *error;
+    if (judged)
+      if (auto error = check_bounds(tensor)) return *error;
     auto state = std::make_shared<State>(tensor);
     if (auto opened = state->open(options.sequence_tokens); !opened) return opened.error();
     if (options.write)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -201,12 +202,26 @@ void gather_strided(const Elements& elements, const Strides& strides, std::span<
   gather(source, 0, out);
 }
 
-/// Entries of whole bytes, line by line. What the index buffers say is judged once more, as others
-/// may write to them.
+/// The lines of a sparse matrix with elements of 1, 2, 4, 8 or 16 bytes, at least one of them: the
+/// coordinates are judged as they are moved, since to read them once more costs as much.
+bool moved_by_lines(const Tensor& tensor) noexcept {
+  const Descriptor& d = tensor.descriptor();
+  if (!std::holds_alternative<Csr>(d.layout) && !std::holds_alternative<Csc>(d.layout))
+    return false;
+  const unsigned width = element_bits(d);
+  return width >= 8 && width <= 128 && std::has_single_bit(width) && d.quantization() == nullptr &&
+         !d.shape.is_empty();
+}
+
+/// Moves the lines. Whatever the index buffers say, nothing outside the memories is read or
+/// written, and what is wrong with them is found, though not named: fails as
+/// `index_buffers_changed`.
 template <std::size_t Bytes, class Lines>
-Result<void> scatter(const Lines& layout, const Elements& elements, std::span<std::byte> out) {
+Result<void> scatter(const Lines& layout, const Elements& elements, bool canonical,
+                     std::span<std::byte> out) {
   const Shape& shape = elements.tensor().descriptor().shape;
   const IndexBuffers buffers = index_buffers(elements.tensor());
+  if (layout.check_pointers(buffers, shape)) return index_buffers_changed();
   const IndexArray coordinates = buffers[1];
   const IndexArray pointers = buffers[2];
   const std::byte* from = elements.tensor().buffer(0).data();
@@ -220,9 +235,11 @@ Result<void> scatter(const Lines& layout, const Elements& elements, std::span<st
   std::byte* line_start = out.data();
   for (std::uint64_t line = 0; line < shape[Lines::major]; ++line, line_start += line_bytes) {
     const IndexSlice in = pointers.slice(line, stored).after(walked);
+    std::uint64_t least = 0;  // what the next coordinate may be
     for (std::uint64_t slot = in.first; slot < in.last; ++slot) {
       const std::uint64_t coordinate = coordinates[slot];
-      if (coordinate >= size) return index_buffers_changed();
+      if (coordinate - least >= size - least) return index_buffers_changed();
+      if (canonical) least = coordinate + 1;
       std::memcpy(line_start + static_cast<std::size_t>(coordinate) * step,
                   from + static_cast<std::size_t>(slot) * Bytes, Bytes);
     }
@@ -232,27 +249,25 @@ Result<void> scatter(const Lines& layout, const Elements& elements, std::span<st
   return {};
 }
 
-/// By `scatter`; none where the layout has no lines, or elements of this width no such way.
-std::optional<Result<void>> move_lines(const Elements& elements, std::span<std::byte> out) {
+/// Precondition: `moved_by_lines`.
+Result<void> move_lines(const Elements& elements, bool canonical, std::span<std::byte> out) {
   return std::visit(
-      [&]<class T>(const T& layout) -> std::optional<Result<void>> {
+      [&]<class T>(const T& layout) -> Result<void> {
         if constexpr (std::is_same_v<T, Csr> || std::is_same_v<T, Csc>) {
           switch (elements.width()) {
             case 8:
-              return scatter<1>(layout, elements, out);
+              return scatter<1>(layout, elements, canonical, out);
             case 16:
-              return scatter<2>(layout, elements, out);
+              return scatter<2>(layout, elements, canonical, out);
             case 32:
-              return scatter<4>(layout, elements, out);
+              return scatter<4>(layout, elements, canonical, out);
             case 64:
-              return scatter<8>(layout, elements, out);
-            case 128:
-              return scatter<16>(layout, elements, out);
+              return scatter<8>(layout, elements, canonical, out);
             default:
-              break;
+              return scatter<16>(layout, elements, canonical, out);
           }
         }
-        return std::nullopt;
+        return {};
       },
       elements.tensor().descriptor().layout);
 }
@@ -323,7 +338,6 @@ Result<void> copy_elements(const Elements& elements, std::span<std::byte> out) {
     gather_strided(elements, *strides, out);
     return {};
   }
-  if (auto moved = move_lines(elements, out)) return *std::move(moved);
   Mover mover(elements, out);
   if (const auto* paged = std::get_if<BlockPaged>(&d.layout)) {
     if (auto done = move_pages(elements, *paged, mover); !done) return done;
@@ -338,43 +352,62 @@ Result<void> copy_elements(const Elements& elements, std::span<std::byte> out) {
                .what = "an element does not lie in the buffer"};
 }
 
+/// What comes after the checks of `elements`; of a tensor that is `moved_by_lines`, with them.
+Result<Tensor> dense_copy(const Elements& elements, const ElementOptions& options) {
+  const Tensor& tensor = elements.tensor();
+  const Descriptor& d = tensor.descriptor();
+  const bool by_lines = moved_by_lines(tensor);
+  if (d.quantization() != nullptr)
+    return refused("quantization", "stored codes are not the elements; dequantize them");
+  if (ambiguous_bool(tensor))
+    return refused("buffers[]",
+                   "a bool tensor with one byte for each element: either that, or packed bits "
+                   "with room to spare, and the bytes do not say which");
+  if (options.canonical && !by_lines)
+    if (auto error = check_canonical(tensor)) return *error;
+  if (std::holds_alternative<BlockPaged>(d.layout))
+    if (auto tokens = elements.sequence_tokens(); !tokens) return tokens.error();
+  const auto nnz = nnz_of(d.layout);
+  if (nnz && d.dtype == DType::float8_e8m0 && *nnz != d.shape.count())
+    return refused("type_tag", "float8_e8m0 has no zero for the elements that are not stored");
+  const auto bytes = dense_bytes(d.shape, elements.width());
+  if (!bytes) return bytes.error();
+  if (std::holds_alternative<RowMajor>(d.layout) && d.byte_offset == 0 &&
+      tensor.buffer(0).size() == *bytes)
+    return tensor;
+  if (auto fits = within_limit(*bytes, options.max_bytes); !fits) return fits.error();
+  auto memory = Buffer::allocate(*bytes, true);
+  if (!memory) return memory.error();
+  if (!d.shape.is_empty()) {
+    const auto done = by_lines ? move_lines(elements, options.canonical, memory->bytes())
+                               : copy_elements(elements, memory->bytes());
+    if (!done) return done.error();
+  }
+  Descriptor dense;
+  dense.dtype = d.dtype;
+  dense.shape = d.shape;
+  if (const Shard* shard = d.shard()) dense.set_shard(*shard);
+  if (const ExtensionType* type = d.extension_type()) dense.set_extension_type(*type);
+  dense.set_statistics(statistics_of(elements));
+  return bind(std::move(dense), {std::move(*memory)});
+}
+
 }  // namespace
 
 Result<Tensor> to_dense(const Tensor& tensor, const ElementOptions& options) {
   return contain(Origin::buffer, [&]() -> Result<Tensor> {
-    const Descriptor& d = tensor.descriptor();
-    const auto elements = Elements::over(tensor, {.sequence_tokens = options.sequence_tokens});
+    const ElementOptions access{.sequence_tokens = options.sequence_tokens};
+    const bool by_lines = moved_by_lines(tensor);
+    const auto elements =
+        by_lines ? Elements::unjudged(tensor, access) : Elements::over(tensor, access);
     if (!elements) return elements.error();
-    if (d.quantization() != nullptr)
-      return refused("quantization", "stored codes are not the elements; dequantize them");
-    if (ambiguous_bool(tensor))
-      return refused("buffers[]",
-                     "a bool tensor with one byte for each element: either that, or packed bits "
-                     "with room to spare, and the bytes do not say which");
-    if (options.canonical)
-      if (auto error = check_canonical(tensor)) return *error;
-    if (std::holds_alternative<BlockPaged>(d.layout))
-      if (auto tokens = elements->sequence_tokens(); !tokens) return tokens.error();
-    const auto nnz = nnz_of(d.layout);
-    if (nnz && d.dtype == DType::float8_e8m0 && *nnz != d.shape.count())
-      return refused("type_tag", "float8_e8m0 has no zero for the elements that are not stored");
-    const auto bytes = dense_bytes(d.shape, elements->width());
-    if (!bytes) return bytes.error();
-    if (std::holds_alternative<RowMajor>(d.layout) && d.byte_offset == 0 &&
-        tensor.buffer(0).size() == *bytes)
-      return tensor;
-    if (auto fits = within_limit(*bytes, options.max_bytes); !fits) return fits.error();
-    auto memory = Buffer::allocate(*bytes, true);
-    if (!memory) return memory.error();
-    if (!d.shape.is_empty())
-      if (auto done = copy_elements(*elements, memory->bytes()); !done) return done.error();
-    Descriptor dense;
-    dense.dtype = d.dtype;
-    dense.shape = d.shape;
-    if (const Shard* shard = d.shard()) dense.set_shard(*shard);
-    if (const ExtensionType* type = d.extension_type()) dense.set_extension_type(*type);
-    dense.set_statistics(statistics_of(*elements));
-    return bind(std::move(dense), {std::move(*memory)});
+    auto result = dense_copy(*elements, options);
+    if (!result && by_lines) {  // what is wrong with the index buffers comes first
+      if (auto error = check_bounds(tensor)) return *error;
+      if (options.canonical)
+        if (auto error = check_canonical(tensor)) return *error;
+    }
+    return result;
   });
 }
 

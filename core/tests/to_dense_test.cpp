@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "dense_support.hpp"
+#include "hurray/data_checks.hpp"
 
 namespace hurray::testing {
 namespace {
@@ -344,6 +345,42 @@ TEST(ToDense, AResultOfExactlyTheLimitIsTaken) {
   // What comes back as it is takes none.
   const Tensor dense = *to_dense(sparse);
   EXPECT_TRUE(to_dense(dense, {.max_bytes = 0}));
+}
+
+// The coordinates of lines are judged while they are moved: what is found is named all the same,
+// and comes before what only the shape or the options say.
+TEST(ToDense, LinesThatBreakARuleAreNamed) {
+  struct Case {
+    Index coordinates;
+    Index pointers;
+    bool form = false;  // class D's form, which may be switched off
+  };
+  const std::vector<Case> cases = {
+      {{0, 1, 4}, {0, 2, 3, 3}},       {{0, 4, 1}, {0, 2, 3, 3}},
+      {{0, dynamic, 1}, {0, 2, 3, 3}}, {{0, std::uint64_t{1} << 63, 1}, {0, 2, 3, 3}},
+      {{0, 1, 1}, {1, 2, 3, 3}},       {{0, 1, 2}, {0, 2, 1, 3}},
+      {{0, 1, 2}, {0, 1, 2, 2}},       {{0, 1, 2}, {0, 1, 2, 4}},
+      {{0, 1, 1}, {0, 1, 3, 3}, true}, {{0, 3, 1}, {0, 1, 3, 3}, true},
+      {{1, 0, 2}, {0, 2, 3, 3}, true},
+  };
+  for (const DType dtype :
+       {DType::int8, DType::int16, DType::float32, DType::float64, DType::complex128, DType::int4})
+    for (const Case& one : cases)
+      for (const Layout& layout : {Layout(Csr{.nnz = 3}), Layout(Csc{.nnz = 3})}) {
+        const bool rows = std::holds_alternative<Csr>(layout);
+        const auto tensor =
+            bind(described(dtype, rows ? Shape{3, 4} : Shape{4, 3}, layout),
+                 {*Buffer::allocate(48, true), u64(one.coordinates), u64(one.pointers)});
+        ASSERT_TRUE(tensor);
+        const auto checked = check_data(*tensor);
+        ASSERT_FALSE(checked);
+        for (const ElementOptions& options : {ElementOptions{}, ElementOptions{.max_bytes = 1}}) {
+          const auto dense = to_dense(*tensor, options);
+          ASSERT_FALSE(dense);
+          EXPECT_EQ(to_string(dense.error()), to_string(checked.error()));
+        }
+        EXPECT_EQ(to_dense(*tensor, {.canonical = false}).has_value(), one.form);
+      }
 }
 
 TEST(ToDense, ReadsNothingBeyondHostileBuffers) {

@@ -137,6 +137,10 @@ class Elements {
   };
 
   explicit Elements(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
+  static Result<Elements> open(const Tensor& tensor, const ElementOptions& options, bool judged);
+  /// Like `over` without the bounds checks, which whoever moves the elements makes on the way.
+  static Result<Elements> unjudged(const Tensor& tensor, const ElementOptions& options);
+  friend HURRAY_EXPORT Result<Tensor> to_dense(const Tensor& tensor, const ElementOptions& options);
   HURRAY_EXPORT Result<bool> visit(Visitor visitor) const;
   Result<Place> held(std::int64_t slot) const;
   Result<void> is_one_element(std::size_t bytes) const;

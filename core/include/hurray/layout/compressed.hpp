@@ -37,15 +37,17 @@ struct Compressed {
     return uint64_bytes(checked_add<std::uint64_t>(shape[Major], 1));
   }
 
-  /// R2 and R3: the pointers delimit the entries, and every coordinate is inside the shape. While
-  /// the number of lines is dynamic only the coordinates are judged.
+  /// R2: the pointers delimit the entries. Nothing is judged while the number of lines is dynamic.
+  std::optional<Error> check_pointers(const IndexBuffers& buffers,
+                                      const Shape& shape) const noexcept {
+    if (shape[major] == dynamic) return std::nullopt;
+    if (auto error = buffers.check_pointers(2, pointers, shape[major], nnz, "(nnz)")) return error;
+    return buffers.check_total(2, pointers, shape[major], nnz);
+  }
+  /// R2 and R3: besides, every coordinate is inside the shape.
   std::optional<Error> check_bounds(const IndexBuffers& buffers,
                                     const Shape& shape) const noexcept {
-    if (shape[major] != dynamic) {
-      if (auto error = buffers.check_pointers(2, pointers, shape[major], nnz, "(nnz)"))
-        return error;
-      if (auto error = buffers.check_total(2, pointers, shape[major], nnz)) return error;
-    }
+    if (auto error = check_pointers(buffers, shape)) return error;
     return buffers.check_coordinates(1, coordinates, nnz, shape[minor]);
   }
   /// R4: coordinates ascend strictly inside each line. Precondition: `check_bounds` found nothing.
