@@ -34,6 +34,16 @@ _hurray\._Quantization$:
         def encode(self) -> bytes:
             """The payload of a quantization section, from the scheme's tag on."""
 
+# Methods that Python calls without nanobind in between.
+_hurray\.Tensor\.__dlpack__$:
+    \from typing import Any
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        \doc
+
+_hurray\.Tensor\.__dlpack_device__$:
+    def __dlpack_device__(self) -> tuple[int, int]:
+        \doc
+
 \.__dlpack_c_exchange_api__$:
     \from typing import ClassVar
     __dlpack_c_exchange_api__: ClassVar[object]

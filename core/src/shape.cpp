@@ -1,13 +1,8 @@
 #include "hurray/shape.hpp"
 
-#include <algorithm>
-
 #include "hurray/checked.hpp"
 
 namespace hurray {
-
-bool Shape::is_dynamic() const noexcept { return std::ranges::find(*this, dynamic) != end(); }
-bool Shape::is_empty() const noexcept { return std::ranges::find(*this, 0u) != end(); }
 
 std::uint64_t Shape::count() const noexcept {
   std::uint64_t product = 1;

@@ -44,7 +44,7 @@ std::optional<std::size_t> Tensor::unsynced_buffer() const noexcept {
 }
 
 Result<Tensor> bind(Descriptor descriptor, std::vector<Buffer> buffers, BindOptions options) {
-  return contain(Origin::descriptor, [&]() -> Result<Tensor> {
+  const auto fill = [&](Tensor& tensor) -> Result<void> {
     if (buffers.size() > BufferTable::max_size)
       return Error{.code = Errc::out_of_bounds,
                    .expect = Expect::at_most,
@@ -57,7 +57,6 @@ Result<Tensor> bind(Descriptor descriptor, std::vector<Buffer> buffers, BindOpti
                    .field = "buffer_count",
                    .expected = descriptor.buffers.size(),
                    .found = buffers.size()};
-    Tensor tensor;
     const bool relays = !std::ranges::all_of(descriptor.buffers, [](const BufferHandle& handle) {
       return handle.sync_mode == SyncMode::producer_synced;
     });
@@ -82,8 +81,12 @@ Result<Tensor> bind(Descriptor descriptor, std::vector<Buffer> buffers, BindOpti
     tensor.memory_device_ = options.memory_device;
     tensor.provenance_ = options.provenance;
     tensor.relayed_ = relayed;
-    return tensor;
-  });
+    return {};
+  };
+  Result<Tensor> result(std::in_place);  // a tensor is large: it is made where it stays
+  if (auto done = contain(Origin::descriptor, [&] { return fill(*result); }); !done)
+    result = done.error();
+  return result;
 }
 
 Result<void> readable(const Tensor& tensor) {

@@ -78,6 +78,22 @@ decltype(auto) without_gil(Body&& body) {
   return std::forward<Body>(body)();
 }
 
+/// What `body` returns, a new reference, for a function that Python calls without nanobind in
+/// between: null with an exception set, and nothing of C++ leaves.
+template <class Body>
+PyObject* contained(Body&& body) noexcept {
+  try {
+    return body().release().ptr();
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& fault) {
+    PyErr_Format(exception_class(Exc::internal), "internal error: %s", fault.what());
+  }
+  return nullptr;
+}
+
 // ---- dtype.cpp, device.cpp
 // ------------------------------------------------------------------------
 

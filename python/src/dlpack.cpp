@@ -149,15 +149,21 @@ nb::object make_capsule(Managed* managed) {
 /// `max_version`: none for the unversioned capsule, else what both sides know.
 std::optional<dlpack::Version> agreed_version(nb::handle max_version) {
   if (max_version.is_none()) return std::nullopt;
-  if (!PyTuple_Check(max_version.ptr()) || nb::len(max_version) != 2)
+  if (!PyTuple_Check(max_version.ptr()) || PyTuple_GET_SIZE(max_version.ptr()) != 2)
     fail(PyExc_TypeError, "max_version must be None or a tuple (major, minor), got " +
                               python::type_name(max_version));
-  const auto part = [&](std::size_t i) {
-    return unsigned_argument(nb::object(max_version[i]), "max_version",
-                             std::numeric_limits<std::uint32_t>::max());
+  const auto part = [&](Py_ssize_t i) {
+    constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
+    PyObject* number = PyTuple_GET_ITEM(max_version.ptr(), i);
+    if (PyLong_CheckExact(number)) {  // what everybody passes, without a call for it
+      int overflow = 0;
+      const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+      if (overflow == 0 && value >= 0 && value <= most) return static_cast<std::uint32_t>(value);
+    }
+    return static_cast<std::uint32_t>(unsigned_argument(number, "max_version", most));
   };
-  const auto major = static_cast<std::uint32_t>(part(0));
-  const auto minor = static_cast<std::uint32_t>(part(1));
+  const std::uint32_t major = part(0);
+  const std::uint32_t minor = part(1);
   if (major == 0) return std::nullopt;
   if (major > dlpack::newest.major) return dlpack::newest;
   return dlpack::Version{major, std::min(minor, dlpack::newest.minor)};
@@ -199,15 +205,24 @@ void check_dl_device(nb::handle dl_device, dlpack::Device own) {
                                 nb::str(dl_device).c_str());
 }
 
+/// Rows of `types` by tag, counted from 1; 0: none.
+constexpr auto rows_of_types = [] {
+  std::array<std::uint8_t, 256> rows{};
+  for (std::uint8_t i = 0; i < types.size(); ++i)
+    rows[static_cast<std::uint8_t>(types[i].dtype)] = static_cast<std::uint8_t>(i + 1);
+  return rows;
+}();
+
 const TypeRow& given_type(DType dtype, const std::optional<dlpack::Version>& version) {
-  const auto* row = std::ranges::find(types, dtype, &TypeRow::dtype);
-  if (row == types.end()) {
+  const std::uint8_t row_number = rows_of_types[static_cast<std::uint8_t>(dtype)];
+  if (row_number == 0) {
     const std::string ways = dtype == DType::bool_ ? "; use to_numpy(), np.array(t) or"
                                                      " to_torch(copy=True)"
                                                    : "; take the stored bytes with t.buffer(0)";
     refuse(Way::dlpack,
            "DLPack has no " + std::string(name(dtype)) + " as it is stored here" + ways);
   }
+  const TypeRow* row = &types[row_number - std::size_t{1}];
   const bool enough = version && (version->major > 1 || version->minor >= 1);
   if (row->needs_1_1 && !enough)
     refuse(Way::dlpack, std::string(name(dtype)) +
@@ -490,13 +505,12 @@ nb::tuple dlpack_device(const PyTensor& t) {
   return nb::make_tuple(device_type(t.placement()), t.placement().device_id);
 }
 
-nb::object to_dlpack(nb::handle self, const PyTensor& t, nb::handle stream, nb::handle max_version,
-                     nb::handle dl_device, nb::handle copy_argument_value) {
-  const Copy copy = copy_argument(copy_argument_value);
-  const auto version = agreed_version(max_version);
+nb::object to_dlpack(nb::handle self, const PyTensor& t, const DlpackRequest& request) {
+  const Copy copy = copy_argument(request.copy);
+  const auto version = agreed_version(request.max_version);
   const Form form = form_of(t, version);
-  check_stream(stream, t.placement().kind);
-  check_dl_device(dl_device, form.device);
+  check_stream(request.stream, t.placement().kind);
+  check_dl_device(request.dl_device, form.device);
   const auto capsule = [&](nb::handle owner, const PyTensor& of, std::uint64_t flags) {
     return version ? make_capsule(make_export<dlpack::ManagedTensorVersioned>(owner, of, form,
                                                                               *version, flags))
@@ -549,5 +563,76 @@ std::optional<HostArray> host_array_from_dlpack(nb::handle object, Copy copy) {
   if (type != dlpack::cpu_type && type != dlpack::cuda_host_type) return std::nullopt;
   return array_of(std::move(taken));
 }
+
+namespace {
+
+struct Keyword {
+  PyObject* name;  ///< Interned, as the names in a call mostly are; never given back.
+  nb::handle DlpackRequest::* value;
+};
+
+/// The keyword called `name`, or null.
+const Keyword* find_keyword(PyObject* name) {
+  static const auto keywords = [] {
+    const auto keyword = [](const char* text, nb::handle DlpackRequest::* value) {
+      PyObject* interned = PyUnicode_InternFromString(text);
+      if (interned == nullptr) throw nb::python_error();
+      return Keyword{interned, value};
+    };
+    return std::array{keyword("max_version", &DlpackRequest::max_version),
+                      keyword("dl_device", &DlpackRequest::dl_device),
+                      keyword("copy", &DlpackRequest::copy),
+                      keyword("stream", &DlpackRequest::stream)};
+  }();
+  for (const Keyword& keyword : keywords)
+    if (keyword.name == name) return &keyword;
+  for (const Keyword& keyword : keywords)
+    if (PyUnicode_Compare(keyword.name, name) == 0) return &keyword;
+  return nullptr;
+}
+
+/// The keywords of a call, each `None` where it was not given.
+DlpackRequest request_of(PyObject* const* arguments, Py_ssize_t positional, PyObject* names) {
+  if (positional != 0)
+    fail(PyExc_TypeError, "__dlpack__() takes no positional arguments, all are keywords");
+  DlpackRequest request;
+  const Py_ssize_t count = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(names, i);
+    const Keyword* keyword = find_keyword(name);
+    if (keyword == nullptr) {
+      PyErr_Format(PyExc_TypeError,
+                   "__dlpack__() has no keyword '%U', but stream, max_version, dl_device and copy",
+                   name);
+      throw nb::python_error();
+    }
+    request.*keyword->value = arguments[i];
+  }
+  return request;
+}
+
+/// Called by consumers for every array: without what a general call does.
+PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t positional,
+                        PyObject* names) {
+  return contained(
+      [&] { return to_dlpack(self, self_of(self), request_of(arguments, positional, names)); });
+}
+
+PyObject* dlpack_device_method(PyObject* self, PyObject*) {
+  return contained([&] { return dlpack_device(self_of(self)); });
+}
+
+}  // namespace
+
+PyMethodDef dlpack_methods[] = {
+    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dlpack_method)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+     "DLPack, up to version 1.1: a capsule that keeps the tensor alive. What cannot be given is a\n"
+     "built-in `BufferError`."},
+    {"__dlpack_device__", dlpack_device_method, METH_NOARGS,
+     "__dlpack_device__($self, /)\n--\n\n"
+     "DLPack's device type and the device id of the declared placement."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace hurray::python

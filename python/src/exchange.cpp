@@ -33,7 +33,7 @@ void restore_as_buffer_error(nb::python_error& error) noexcept {
 
 /// 0, or -1 with an exception set: nothing of C++ leaves.
 template <class Body>
-int contained(Body&& body) noexcept {
+int status_of(Body&& body) noexcept {
   try {
     body();
     return 0;
@@ -59,21 +59,21 @@ const PyTensor& tensor_argument(nb::handle object) {
 }
 
 int managed_from_object(void* object, ManagedTensorVersioned** out) {
-  return contained([&] {
+  return status_of([&] {
     const nb::handle self(static_cast<PyObject*>(object));
     *out = export_managed(self, tensor_argument(self));
   });
 }
 
 int managed_to_object(ManagedTensorVersioned* tensor, void** out) {
-  return contained([&] {
+  return status_of([&] {
     if (tensor == nullptr) fail(PyExc_BufferError, "no managed tensor was given");
     *out = import_managed(tensor).release().ptr();
   });
 }
 
 int borrowed_from_object(void* object, dlpack::Tensor* out) {
-  return contained(
+  return status_of(
       [&] { *out = export_borrowed(tensor_argument(static_cast<PyObject*>(object))); });
 }
 

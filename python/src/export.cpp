@@ -198,22 +198,23 @@ void require_host_bytes(const PyTensor& t, Way way) {
 void require_elements(const PyTensor& t, Way way, Allowed allowed) {
   const Descriptor& d = t.descriptor();
   require_host_bytes(t, way);
-  const std::string layout(name(d.layout));
-  switch (info(d.layout).layout_class) {
-    case LayoutClass::dense:
-      if (!has_strides(d.layout) && !allowed.any_dense)
+  if (!has_strides(d.layout)) {
+    const std::string layout(name(d.layout));
+    switch (info(d.layout).layout_class) {
+      case LayoutClass::dense:
+        if (allowed.any_dense) break;
         refuse(way, "a " + layout +
                         " tensor is not one array with strides; to_numpy(), np.array(t) and"
                         " to_dense() copy it in logical order");
-      break;
-    case LayoutClass::sparse:
-      refuse(way, "a " + layout +
-                      " tensor is not one array with strides; to_dense() gives its elements row by"
-                      " row, buffer(i) the stored bytes");
-    default:
-      refuse(way, "a tensor of layout " + layout + " (tag " +
-                      to_hex(static_cast<std::uint8_t>(tag(d.layout))) +
-                      ") is not one array with strides; buffer(i) gives the stored bytes");
+      case LayoutClass::sparse:
+        refuse(way, "a " + layout +
+                        " tensor is not one array with strides; to_dense() gives its elements row"
+                        " by row, buffer(i) the stored bytes");
+      default:
+        refuse(way, "a tensor of layout " + layout + " (tag " +
+                        to_hex(static_cast<std::uint8_t>(tag(d.layout))) +
+                        ") is not one array with strides; buffer(i) gives the stored bytes");
+    }
   }
   if (d.shape.is_dynamic())
     refuse(way, "the shape has a dynamic dimension, so the elements cannot be addressed");

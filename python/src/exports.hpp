@@ -91,9 +91,18 @@ nb::dict array_interface(const PyTensor& t);
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept;
 void release_buffer(PyObject* self, Py_buffer* view) noexcept;
 
-/// `t.__dlpack__(…)`, `t.__dlpack_device__()`; `from_dlpack` of an object that has both.
-nb::object to_dlpack(nb::handle self, const PyTensor& t, nb::handle stream, nb::handle max_version,
-                     nb::handle dl_device, nb::handle copy);
+/// The keywords of `__dlpack__`, borrowed.
+struct DlpackRequest {
+  nb::handle stream = Py_None;
+  nb::handle max_version = Py_None;
+  nb::handle dl_device = Py_None;
+  nb::handle copy = Py_None;
+};
+
+/// `t.__dlpack__(…)`, `t.__dlpack_device__()`, and both as methods; `from_dlpack` of an object that
+/// has them.
+extern PyMethodDef dlpack_methods[];
+nb::object to_dlpack(nb::handle self, const PyTensor& t, const DlpackRequest& request);
 nb::tuple dlpack_device(const PyTensor& t);
 nb::object tensor_from_dlpack(nb::handle object, nb::handle device, Copy copy);
 /// The memory of `array`, whatever it is that has it, as a tensor that declares `placement`.

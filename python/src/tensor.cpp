@@ -226,6 +226,14 @@ nb::object missing_attribute(nb::handle self, nb::handle wanted) {
   throw nb::python_error();
 }
 
+/// What Python does for a class with `__getattr__`, without the detour by its name.
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0) return found;
+  PyErr_Clear();
+  return contained([&] { return missing_attribute(self, name); });
+}
+
 std::uint64_t nbytes(const PyTensor& t) noexcept {
   std::uint64_t sum = 0;
   for (const Buffer& buffer : t.tensor.buffers()) sum += buffer.size();
@@ -310,6 +318,7 @@ int truth(PyObject*) { return 1; }
 const PyType_Slot slots[] = {{Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented)},
                              {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
                              {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
+                             {Py_tp_methods, dlpack_methods},
                              {0, nullptr}};
 
 /// Explains `t[i]`, `len(t)`, iteration and order where Python asks for them, and leaves
@@ -512,25 +521,6 @@ void bind_tensor(nb::module_& m) {
           "__array_interface__", [](const PyTensor& t) { return array_interface(t); },
           nb::sig("def __array_interface__(self) -> dict[str, typing.Any]"),
           "NumPy's protocol, version 3.")
-      .def(
-          "__dlpack__",
-          [](nb::handle self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
-             nb::handle copy) {
-            return to_dlpack(self, self_of(self), stream, max_version, dl_device, copy);
-          },
-          nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
-          "dl_device"_a = nb::none(), "copy"_a = nb::none(),
-          nb::sig(
-              "def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | "
-              "None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) "
-              "-> typing.Any"),
-          "DLPack, up to version 1.1: a capsule that keeps the tensor alive. What cannot be given "
-          "is a\n"
-          "built-in `BufferError`.")
-      .def(
-          "__dlpack_device__", [](const PyTensor& t) { return dlpack_device(t); },
-          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
-          "DLPack's device type and the device id of the declared placement.")
       .def("__getattr__", &missing_attribute, "name"_a,
            nb::sig("def __getattr__(self, name: str) -> typing.NoReturn"))
       .def(
@@ -547,6 +537,9 @@ void bind_tensor(nb::module_& m) {
   def_exchange(type);
   def_pickle(type);
   def_html(type);
+  auto* direct = reinterpret_cast<PyTypeObject*>(tensor_type);
+  direct->tp_getattro = get_attribute;
+  PyType_Modified(direct);
 }
 
 }  // namespace hurray::python

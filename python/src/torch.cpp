@@ -157,8 +157,7 @@ nb::object to_torch(nb::handle self, const PyTensor& t, Copy copy, nb::handle de
   const bool newer = row != nullptr && row->bits <= 8 &&
                      (row->kind == Kind::floating || row->kind == Kind::exponent);
   const nb::object version = newer ? nb::object(nb::make_tuple(1, 1)) : nb::none();
-  const nb::object capsule =
-      to_dlpack(source, *unwrap_tensor(source), nb::none(), version, nb::none(), nb::none());
+  const nb::object capsule = to_dlpack(source, *unwrap_tensor(source), {.max_version = version});
   nb::object result;
   try {
     result = torch.attr("from_dlpack")(capsule);

@@ -3,6 +3,7 @@
 import builtins
 import ctypes
 import gc
+import inspect
 import sys
 import threading
 import weakref
@@ -15,6 +16,7 @@ np = pytest.importorskip("numpy")
 
 from dlpack_structures import (  # noqa: E402
     PLAIN,
+    VERSIONED,
     Exporter,
     aligned,
     capsule_name,
@@ -288,6 +290,36 @@ def test_export_versions():
     for wrong in ((1,), "1.0", 1, [1, 0]):
         with pytest.raises(TypeError):
             t.__dlpack__(max_version=wrong)
+
+
+def test_export_keywords():
+    t = hurray.zeros((2,))
+
+    class Name(str):
+        pass
+
+    for name in ("max_version", "".join(["max_", "version"]), Name("max_version")):
+        assert capsule_name(t.__dlpack__(**{name: (1, 0), "stream": None})) == VERSIONED
+    with pytest.raises(TypeError, match="no positional arguments"):
+        t.__dlpack__(None)
+    for wrong in ("version", "\udc80", ""):
+        with pytest.raises(TypeError, match="no keyword .*, but stream, max_version, dl_device and copy"):
+            t.__dlpack__(**{wrong: None})
+    for wrong in ((1,), [1, 0], (1, 0, 0), 1, (1.0, 0), ("1", 0)):
+        with pytest.raises(TypeError, match="max_version"):
+            t.__dlpack__(max_version=wrong)
+    for wrong in ((-1, 0), (1, 1 << 32), (1 << 70, 0)):
+        with pytest.raises(OverflowError, match="max_version"):
+            t.__dlpack__(max_version=wrong)
+    assert capsule_name(t.__dlpack__(max_version=(True, np.int64(1)))) == VERSIONED
+    with pytest.raises(TypeError):
+        t.__dlpack_device__(0)
+    for unbound in (Tensor.__dlpack__, Tensor.__dlpack_device__):
+        for wrong in (None, np.zeros(2), Tensor.__new__(Tensor)):
+            with pytest.raises(TypeError):
+                unbound(wrong)
+    assert list(inspect.signature(t.__dlpack__).parameters) == ["stream", "max_version", "dl_device", "copy"]
+    assert "DLPack" in Tensor.__dlpack__.__doc__
 
 
 def test_export_fields():

@@ -27,12 +27,19 @@ class Shape : public SmallVector<std::uint64_t, 8> {
   std::size_t rank() const noexcept { return size(); }
 
   /// A dimension is `dynamic`; then nothing below is known.
-  HURRAY_EXPORT bool is_dynamic() const noexcept;
+  bool is_dynamic() const noexcept { return contains(dynamic); }
   /// A dimension is 0, hence there are no elements.
-  HURRAY_EXPORT bool is_empty() const noexcept;
+  bool is_empty() const noexcept { return contains(0); }
   /// Elements: 1 for rank 0, 0 when any size is 0, 2^64 - 1 when the product is that large or more.
   /// Precondition: not dynamic.
   HURRAY_EXPORT std::uint64_t count() const noexcept;
+
+ private:
+  bool contains(std::uint64_t wanted) const noexcept {
+    for (const std::uint64_t n : *this)
+      if (n == wanted) return true;
+    return false;
+  }
 };
 
 }  // namespace hurray

@@ -32,18 +32,26 @@ class SmallVector {
   SmallVector(std::initializer_list<T> values) : SmallVector() {
     assign({values.begin(), values.size()});
   }
-  SmallVector(const SmallVector& other) : SmallVector() { assign(other); }
+  SmallVector(const SmallVector& other) : SmallVector() {
+    if (other.size_ > Inline) {
+      assign(other);
+    } else {
+      storage_ = other.storage_;
+      size_ = other.size_;
+    }
+  }
   SmallVector(SmallVector&& other) noexcept
       : storage_(other.storage_), size_(std::exchange(other.size_, Count{0})) {}
   SmallVector& operator=(const SmallVector& other) {
-    if (this != &other) {
-      SmallVector copy(other);
-      swap(copy);
-    }
+    if (this != &other) *this = SmallVector(other);
     return *this;
   }
   SmallVector& operator=(SmallVector&& other) noexcept {
-    swap(other);
+    if (this != &other) {
+      release();
+      storage_ = other.storage_;
+      size_ = std::exchange(other.size_, Count{0});
+    }
     return *this;
   }
   ~SmallVector() { release(); }
