@@ -9,9 +9,14 @@
 namespace hurray {
 namespace {
 
-/// Blocks from this size on, in bytes, come straight from the system, page by page as they are
-/// touched: the fewer pages, the less that costs.
+/// Blocks from this size on, in bytes, mostly come straight from the system, page by page as they
+/// are touched: the fewer pages, the less that costs.
 constexpr std::size_t large_block = std::size_t{4} << 20;
+
+/// These always do, so that they may start where a large page does: what is left out before is
+/// never touched.
+constexpr std::size_t aligned_block = std::size_t{32} << 20;
+constexpr std::size_t large_page = std::size_t{2} << 20;
 
 }  // namespace
 
@@ -20,15 +25,16 @@ constexpr std::size_t large_block = std::size_t{4} << 20;
 void* allocate(std::uint64_t size, std::size_t alignment, bool zeroed) noexcept {
   const auto wanted = to_size(size);
   if (!wanted) return nullptr;
+  if (*wanted >= aligned_block) alignment = std::max(alignment, large_page);
   const auto total = checked_add<std::size_t>(*wanted, alignment + sizeof(void*));
   if (!total) return nullptr;
   void* block = zeroed ? std::calloc(1, *total) : std::malloc(*total);
   if (block == nullptr) return nullptr;
-  if (*total >= large_block) system::prefer_large_pages(block, *total);
   const auto first = reinterpret_cast<std::uintptr_t>(block) + sizeof(void*);
   const auto aligned = (first + alignment - 1) & ~(static_cast<std::uintptr_t>(alignment) - 1);
   auto* given = static_cast<char*>(block) + (aligned - reinterpret_cast<std::uintptr_t>(block));
   reinterpret_cast<void**>(given)[-1] = block;
+  if (*wanted >= large_block) system::prefer_large_pages(given, *wanted);
   return given;
 }
 
