@@ -9,7 +9,7 @@ Making them: zeros, ones, empty, full, zeros_like, ones_like, empty_like, full_l
 Arrays of others: from_numpy, from_torch, from_scipy, sparse_coo, from_dlpack, from_hurray, asarray,
     aligned_allocator, AlignedAllocatorCtx; back with numpy.asarray(t) and t.to_numpy(), t.to_torch(),
     t.to_scipy(), DLPack, the buffer protocol
-Files: save, load, load_kv, open, file
+Files: save, save_async, FileWriter, load, load_kv, open, file
 Streams: StreamWriter, StreamReader
 Element types and devices: Dtype, dtype, buffer_size_bytes, Device, device; float16, bfloat16, float32,
     float64, int8, uint8, int16, uint16, int32, uint32, int64, uint64, bool
@@ -60,6 +60,7 @@ from ._hurray import (
     Device,
     Dtype,
     ExtensionType,
+    FileWriter,
     HilbertLayout,
     Layout,
     MortonLayout,
@@ -102,6 +103,7 @@ from ._hurray import (
     open as open,
     print_options,
     save,
+    save_async,
     set_print_options,
     sparse_coo,
     validate_colocation,
@@ -147,6 +149,7 @@ __all__ = [
     "Dtype",
     "ExtensionType",
     "FileError",
+    "FileWriter",
     "HilbertLayout",
     "InternalError",
     "InvalidDescriptorError",
@@ -208,6 +211,7 @@ __all__ = [
     "ones_like",
     "print_options",
     "save",
+    "save_async",
     "set_print_options",
     "sparse_coo",
     "uint16",

@@ -307,6 +307,9 @@ struct HostArray {
 /// Anything that keeps a Python object alive; gives it back with the GIL, from any thread.
 std::shared_ptr<Owner> hold(nb::object object);
 
+/// The interpreter is going away, or not there: nothing of Python may be touched.
+bool finalizing() noexcept;
+
 /// Gives a reference back from any thread; does nothing once the interpreter goes away.
 void drop_reference(PyObject* object) noexcept;
 
@@ -377,6 +380,8 @@ void bind_create(nb::module_& m);  // empty, zeros, ones, full
 void bind_aligned_allocator(nb::module_& m);
 void bind_file(nb::module_& m);
 void bind_save(nb::module_& m);
+void bind_file_writer(nb::module_& m);
+void bind_save_async(nb::module_& m);
 void bind_stream(nb::module_& m);
 void bind_composite(nb::module_& m);
 void bind_sparse(nb::module_& m);         // from_scipy, sparse_coo

@@ -38,7 +38,7 @@ io::Mode mode_from(std::string_view name, const std::string& where) {
   if (const auto* row = find_name(io::modes, name)) return row->tag;
   fail(PyExc_ValueError, where + ": expected one of " + mode_names() + ", found \"" +
                              std::string(name) + "\"" +
-                             (where == "mode" ? "; a file is written by hurray.save" : ""));
+                             (where == "mode" ? "; a file is written by hurray.save or hurray.FileWriter" : ""));
 }
 
 /// `mode=`, else the environment's, else `mapped` where mapping is a good default (section 19.3).
@@ -184,7 +184,7 @@ nb::dict load(nb::handle path, nb::handle names, nb::handle mode, const Limits& 
   for (const std::size_t i : entries) {
     nb::object name = wrap_utf8(file.name(i));
     if (tensors.contains(name)) continue;
-    tensors[name] = wrap_item(unwrap(without_gil([&] { return file.item(i); })));
+    tensors[name] = wrap_item(unwrap_waited(without_gil([&] { return file.item(i); })));
     if (PyErr_CheckSignals() != 0) nb::raise_python_error();
   }
   return tensors;
@@ -265,7 +265,7 @@ class PyFile {
 
   /// A tensor, or a composite with all of its members.
   nb::object item(const io::File& file, std::size_t i) {
-    return wrap_item(unwrap(without_gil([&] { return held_item(file, i); })));
+    return wrap_item(unwrap_waited(without_gil([&] { return held_item(file, i); })));
   }
 
   /// The names of items at the top, or of what they bind, in the file's order.

@@ -7,7 +7,6 @@
 #include "numpy.hpp"
 
 namespace hurray::python {
-namespace {
 
 bool finalizing() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -16,6 +15,8 @@ bool finalizing() noexcept {
   return Py_IsInitialized() == 0 || _Py_IsFinalizing() != 0;
 #endif
 }
+
+namespace {
 
 class HeldObject final : public Owner {
  public:

@@ -41,6 +41,8 @@ NB_MODULE(_hurray, m) {
   bind_aligned_allocator(m);
   bind_file(m);
   bind_save(m);
+  bind_file_writer(m);
+  bind_save_async(m);
   bind_stream(m);
   bind_pickle(m);  // knows all classes
   shorten_names(m);

@@ -485,6 +485,27 @@ class ExtensionType:
     def sign_bits(self) -> int:
         ...
 
+class FileWriter:
+
+    def __enter__(self) -> FileWriter:
+        ...
+
+    def __exit__(self, exc_type: object | None, exc_value: object | None, traceback: object | None) -> None:
+        ...
+
+    def __init__(self, path: str | os.PathLike[str], *, kv: Mapping[str, Any] | None=None, checksums: bool=True, sync: bool=True) -> None:
+        ...
+
+    def finish(self) -> None:
+        ...
+
+    @property
+    def kv(self) -> dict[str, Any]:
+        ...
+
+    def write(self, name: str, item: Any) -> None:
+        ...
+
 class HilbertLayout(Layout):
 
     def __init__(self, hilbert_order: int, hilbert_rank: int) -> None:
@@ -1120,6 +1141,9 @@ def print_options(*, sparse_display: Literal['metadata', 'content'] | None=None)
     ...
 
 def save(path: str | os.PathLike[str], tensors: Mapping[str, Any], *, kv: Mapping[str, Any] | None=None, sync: bool=True, checksums: bool=True) -> None:
+    ...
+
+def save_async(path: str | os.PathLike[str], tensors: Mapping[str, Any], *, kv: Mapping[str, Any] | None=None, checksums: bool=True, sync: bool=True, snapshot: bool=True) -> concurrent.futures.Future[None]:
     ...
 
 def set_print_options(*, sparse_display: Literal['metadata', 'content'] | None=None) -> None:

@@ -286,6 +286,12 @@ def composites(t: hurray.Tensor) -> None:
 def files(path: Path, t: hurray.Tensor) -> None:
     values: Mapping[str, Any] = {"t": t, "a": np.zeros(3), "raw": b"bytes"}
     hurray.save(path, values, kv={"epoch": 3, "tags": ["x"]}, sync=False, checksums=True)
+    with hurray.FileWriter(path, kv={"epoch": 3}, checksums=True, sync=False) as file_writer:
+        file_writer.write("w", values["w"])
+        file_writer.kv["epoch"] = 4
+        file_writer.finish()
+    saved: None = hurray.save_async(path, values, kv=None, sync=False, checksums=True, snapshot=True).result()
+    assert saved is None
     loaded = hurray.load(os.fspath(path), names=["t"], mode="map", verify=True)
     kv: dict[str, Any] = hurray.load_kv(path)
     print(kv)
