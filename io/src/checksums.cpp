@@ -265,42 +265,23 @@ std::optional<Finding> compare_descriptor(const Source& source, const ChecksumTa
                    .sums = SumPair{stored, found}});
 }
 
-RegionSums::RegionSums(const ChecksumTable& table, std::size_t k, const Entry& entry,
-                       const Descriptor* descriptor, const Placement* placement) noexcept
-    : table_(table),
-      k_(k),
-      entry_(entry),
-      descriptor_(descriptor),
-      placement_(placement),
-      position_(entry.data_offset),
-      end_(entry.data_offset + std::min(entry.data_length, table.chunk_bytes())) {}
-
-void RegionSums::add(std::span<const std::byte> bytes) noexcept {
-  crc_ = crc32c(bytes, crc_);
-  position_ += bytes.size();
-}
-
-std::optional<Finding> RegionSums::close(const Source& source) {
-  std::optional<Finding> wrong;
-  const std::uint64_t start = entry_.data_offset + chunk_ * table_.chunk_bytes();
-  if (const std::uint32_t stored = table_.chunk_sum(k_, chunk_); stored != crc_) {
-    Finding finding{.part = FilePart::data,
-                    .offset = start,
-                    .size = end_ - start,
-                    .sums = SumPair{stored, crc_}};
-    for (std::size_t b = 0; placement_ != nullptr && b < placement_->buffers.size(); ++b) {
-      const std::uint64_t from = placement_->buffers[b];
-      const std::uint64_t to = from + descriptor_->buffers[b].byte_size;
-      if (from == to || to <= start || from >= end_) continue;
-      if (finding.buffers == 0) finding.first_buffer = static_cast<std::uint32_t>(b);
-      finding.buffers = static_cast<std::uint32_t>(b) - finding.first_buffer + 1;
-    }
-    wrong = mismatch(source, entry_.name, std::move(finding));
+std::optional<Finding> RegionSums::compare(const Source& source, std::uint64_t chunk,
+                                           std::uint32_t found) const {
+  const std::uint32_t stored = table_.chunk_sum(k_, chunk);
+  if (stored == found) return std::nullopt;
+  const std::uint64_t skipped = chunk * table_.chunk_bytes();
+  const std::uint64_t start = entry_.data_offset + skipped;
+  const std::uint64_t end = start + std::min(entry_.data_length - skipped, table_.chunk_bytes());
+  Finding finding{
+      .part = FilePart::data, .offset = start, .size = end - start, .sums = SumPair{stored, found}};
+  for (std::size_t b = 0; placement_ != nullptr && b < placement_->buffers.size(); ++b) {
+    const std::uint64_t from = placement_->buffers[b];
+    const std::uint64_t to = from + descriptor_->buffers[b].byte_size;
+    if (from == to || to <= start || from >= end) continue;
+    if (finding.buffers == 0) finding.first_buffer = static_cast<std::uint32_t>(b);
+    finding.buffers = static_cast<std::uint32_t>(b) - finding.first_buffer + 1;
   }
-  ++chunk_;
-  crc_ = 0;
-  end_ += std::min(entry_.data_offset + entry_.data_length - end_, table_.chunk_bytes());
-  return wrong;
+  return mismatch(source, entry_.name, std::move(finding));
 }
 
 Checksums::Checksums(std::span<const std::byte> header, std::uint64_t payload_limit) noexcept

@@ -97,21 +97,18 @@ Finding mismatch(const Source& source, std::string_view tensor, Finding about);
 std::optional<Finding> compare_descriptor(const Source& source, const ChecksumTable& table,
                                           std::size_t k, const Entry& entry, std::uint32_t found);
 
-/// Compares the data region of tensor `k` with its sums while its bytes come by in order. Refers to
-/// what it was made from.
+/// The data region of tensor `k` in chunks, each of which has a sum. Refers to what it was made
+/// from; may be used from several threads.
 class RegionSums {
  public:
   /// `placement`: null where it is not known.
   RegionSums(const ChecksumTable& table, std::size_t k, const Entry& entry,
-             const Descriptor* descriptor, const Placement* placement) noexcept;
+             const Descriptor* descriptor, const Placement* placement) noexcept
+      : table_(table), k_(k), entry_(entry), descriptor_(descriptor), placement_(placement) {}
 
-  /// Bytes up to the end of the chunk; 0 at the end of the region.
-  std::uint64_t left() const noexcept { return end_ - position_; }
-  /// No more than are left.
-  void add(std::span<const std::byte> bytes) noexcept;
-  /// Call it when nothing is left: what is wrong with the chunk that ends here. Then the next one
-  /// begins.
-  std::optional<Finding> close(const Source& source);
+  /// What is wrong with chunk `chunk`, whose bytes have the CRC-32C `found`.
+  std::optional<Finding> compare(const Source& source, std::uint64_t chunk,
+                                 std::uint32_t found) const;
 
  private:
   const ChecksumTable& table_;
@@ -119,10 +116,6 @@ class RegionSums {
   const Entry& entry_;
   const Descriptor* descriptor_;
   const Placement* placement_;
-  std::uint64_t chunk_ = 0;
-  std::uint64_t position_;
-  std::uint64_t end_;
-  std::uint32_t crc_ = 0;
 };
 
 }  // namespace hurray::io

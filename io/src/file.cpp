@@ -10,6 +10,8 @@
 #include "hurray/checked.hpp"
 #include "hurray/io/crc32c.hpp"
 #include "items.hpp"
+#include "parallel.hpp"
+#include "patience.hpp"
 #include "pieces.hpp"
 #include "system.hpp"
 
@@ -22,6 +24,8 @@ constexpr std::size_t layout_tag_offset = 15;
 
 /// Bytes that are compared with their sums while they are in the cache.
 constexpr std::size_t step_bytes = Pieces::piece_bytes;
+/// What one thread reads at a time without sums.
+constexpr std::uint64_t unsummed_piece_bytes = 4 * step_bytes;
 
 /// One private mapping of a whole file, shared by its tensors.
 class MappedFile final : public Owner {
@@ -233,86 +237,108 @@ Result<File::State::Described> File::State::describe(const Entry& entry,
   return Described{*std::move(descriptor), *std::move(placement)};
 }
 
-Result<Buffer> File::State::buffer(const Entry& entry, Range range) const {
-  if (mapping) {
-    if (range.offset > source.size() || range.size > source.size() - range.offset)
-      return about({.code = Errc::out_of_bounds, .origin = Origin::file}, entry);
-    return Buffer::borrow(mapped.data() + range.offset, range.size, mapping,
-                          options.mode == Mode::map);
-  }
-  auto read = source.read_in_steps("data", range.offset, range.size,
-                                   [](std::span<const std::byte>) { return Result<void>(); });
-  if (!read) {
-    Error error = std::move(read).error();
-    error.tensor = entry.name;
-    return error;
-  }
-  return read->view(0, range.size);  // measured, like all that was loaded
-}
-
 Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const Range> ranges,
                                                  const Described* described) const {
   const Entry entry = index.entry(i);
   const auto sums_of_file = sums();
   if (!sums_of_file) return sums_of_file.error();
+  const ChecksumTable* table = *sums_of_file;
   std::vector<Buffer> buffers;
   buffers.reserve(ranges.size());
-  if (*sums_of_file == nullptr) {
-    for (const Range& range : ranges) {
-      auto memory = buffer(entry, range);
-      if (!memory) return std::move(memory).error();
-      buffers.push_back(*std::move(memory));
-    }
-    return buffers;
-  }
-
-  RegionSums sums_of_region(**sums_of_file, index.place(i), entry,
-                            described != nullptr ? &described->descriptor : nullptr,
-                            described != nullptr ? &described->placement : nullptr);
-  if (ranges.empty()) return buffers;
-  Buffer scratch;
-  std::uint64_t position = entry.data_offset;
-  /// The bytes up to `end`, which also go to `into` where there is one.
-  const auto compare_up_to = [&](std::uint64_t end, std::byte* into) -> Result<void> {
-    while (position < end) {
-      const auto size = static_cast<std::size_t>(
-          std::min<std::uint64_t>({end - position, sums_of_region.left(), step_bytes}));
-      if (into == nullptr && scratch.size() < size) {
-        auto memory = Buffer::allocate(size);
-        if (!memory) return about(memory.error(), entry);
-        scratch = *std::move(memory);
-      }
-      const std::span<std::byte> bytes(into != nullptr ? into : scratch.data(), size);
-      if (auto ok = source.read("data", bytes, position); !ok) {
-        Error error = std::move(ok).error();
-        error.tensor = entry.name;
-        return error;
-      }
-      sums_of_region.add(bytes);
-      position += size;
-      if (into != nullptr) into += size;
-      if (sums_of_region.left() == 0)
-        if (auto wrong = sums_of_region.close(source)) return std::move(wrong->error);
-    }
-    return {};
-  };
   for (const Range& range : ranges) {
-    if (auto equal = compare_up_to(range.offset, nullptr); !equal) return equal.error();
     if (mapping) {
-      auto view = buffer(entry, range);
-      if (!view) return std::move(view).error();
-      buffers.push_back(*std::move(view));
+      if (range.offset > source.size() || range.size > source.size() - range.offset)
+        return about({.code = Errc::out_of_bounds, .origin = Origin::file}, entry);
+      buffers.push_back(Buffer::borrow(mapped.data() + range.offset, range.size, mapping,
+                                       options.mode == Mode::map));
       continue;
     }
     const auto memory = Buffer::allocate(range.size);
     if (!memory) return about(memory.error(), entry);
-    if (auto equal = compare_up_to(range.offset + range.size, memory->data()); !equal)
-      return equal.error();
-    buffers.push_back(memory->view(0, range.size));
+    buffers.push_back(memory->view(0, range.size));  // measured, like all that was loaded
   }
-  if (auto equal = compare_up_to(entry.data_offset + entry.data_length, nullptr); !equal)
-    return equal.error();
-  return buffers;
+  if (ranges.empty() || (mapping && table == nullptr)) return buffers;
+
+  const std::vector<bool>* resident = mapping ? nullptr : &pages_before();
+  std::optional<RegionSums> region;
+  if (table != nullptr)
+    region.emplace(*table, index.place(i), entry,
+                   described != nullptr ? &described->descriptor : nullptr,
+                   described != nullptr ? &described->placement : nullptr);
+  const std::uint64_t piece_bytes = table != nullptr ? table->chunk_bytes() : unsummed_piece_bytes;
+  const std::uint64_t count =
+      entry.data_length / piece_bytes + (entry.data_length % piece_bytes != 0 ? 1 : 0);
+  Patience patience(options.interrupted);
+  auto done = in_parallel(
+      static_cast<std::size_t>(count), threads_for(entry.data_length), patience, source.path(),
+      [&] {
+        return [&, scratch = Buffer()](std::size_t k) mutable -> Result<void> {
+          const std::uint64_t start = entry.data_offset + k * piece_bytes;
+          const std::uint64_t end =
+              start + std::min(entry.data_length - k * piece_bytes, piece_bytes);
+          std::uint32_t crc = 0;
+          std::uint64_t position = start;
+          /// The bytes up to `stop`, which also go to `into` where there is one.
+          const auto read_up_to = [&](std::uint64_t stop, std::byte* into) -> Result<void> {
+            if (into == nullptr && table == nullptr) position = std::max(position, stop);
+            while (position < stop) {
+              const auto size =
+                  static_cast<std::size_t>(std::min<std::uint64_t>(stop - position, step_bytes));
+              if (into == nullptr && scratch.size() < size) {
+                auto memory = Buffer::allocate(size);
+                if (!memory) return about(memory.error(), entry);
+                scratch = *std::move(memory);
+              }
+              const std::span<std::byte> bytes(into != nullptr ? into : scratch.data(), size);
+              if (auto ok = source.read("data", bytes, position); !ok) return ok;
+              if (table != nullptr) crc = crc32c(bytes, crc);
+              position += size;
+              if (into != nullptr) into += size;
+            }
+            return {};
+          };
+          for (std::size_t r = 0; r < ranges.size() && !mapping; ++r) {
+            const Range& range = ranges[r];
+            if (range.offset + range.size <= position || range.offset >= end) continue;
+            if (auto ok = read_up_to(range.offset, nullptr); !ok) return ok;
+            std::byte* into = buffers[r].data() + (position - range.offset);
+            if (auto ok = read_up_to(std::min(range.offset + range.size, end), into); !ok)
+              return ok;
+          }
+          if (auto ok = read_up_to(end, nullptr); !ok) return ok;
+          if (resident != nullptr) drop_pages(start, end, *resident);
+          if (region)
+            if (auto wrong = region->compare(source, k, crc)) return std::move(wrong->error);
+          return {};
+        };
+      });
+  if (done) return buffers;
+  Error error = std::move(done).error();
+  error.tensor = entry.name;
+  return error;
+}
+
+const std::vector<bool>& File::State::pages_before() const {
+  const std::scoped_lock lock(lazy->mutex);
+  if (!lazy->pages) {
+    lazy->pages.emplace();
+    if (!source.image()) *lazy->pages = system::resident_pages(source.descriptor(), source.size());
+  }
+  return *lazy->pages;
+}
+
+void File::State::drop_pages(std::uint64_t start, std::uint64_t end,
+                             const std::vector<bool>& resident) const {
+  const std::uint64_t page = system::page_bytes();
+  std::uint64_t first = start / page + (start % page != 0 ? 1 : 0);
+  const std::uint64_t behind = std::min<std::uint64_t>(end / page, resident.size());
+  while (first < behind) {
+    std::uint64_t next = first;
+    while (next < behind && !resident[static_cast<std::size_t>(next)]) ++next;
+    if (next != first)
+      system::drop_cached(source.descriptor(), first * page, (next - first) * page);
+    first = next + 1;
+  }
 }
 
 Result<Tensor> File::State::tensor(std::size_t i, Described described) const {

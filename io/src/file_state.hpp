@@ -19,10 +19,11 @@
 
 namespace hurray::io {
 
-/// The sums of an open file from the moment they are needed.
-struct LazyChecksums {
+/// What is known of an open file from the moment it is needed.
+struct Lazy {
   std::mutex mutex;
   std::optional<ChecksumTable> table;
+  std::optional<std::vector<bool>> pages;  ///< Cached before anything was read.
 };
 
 /// The part that could not be read while a file was opened, where it lies, and what was read before
@@ -49,7 +50,7 @@ struct File::State {
   KvContents kv;
   std::shared_ptr<Owner> mapping = {};  ///< Null in mode `memory`.
   std::span<std::byte> mapped = {};
-  std::unique_ptr<LazyChecksums> lazy = std::make_unique<LazyChecksums>();
+  std::unique_ptr<Lazy> lazy = std::make_unique<Lazy>();
 
   Error about(const hurray::Error& error, const Entry& entry, std::string detail = {}) const {
     return source.about(error, entry.name, std::move(detail));
@@ -86,7 +87,11 @@ struct File::State {
   /// Of entry `i`, in rising order; `described` where it is known.
   Result<std::vector<Buffer>> buffers(std::size_t i, std::span<const Range> ranges,
                                       const Described* described) const;
-  Result<Buffer> buffer(const Entry& entry, Range range) const;
+  /// For each page of the file whether the system had it in memory when data were first read.
+  const std::vector<bool>& pages_before() const;
+  /// Gives back the pages from `start` to `end` that were not `resident`: the bytes have been
+  /// copied, and the file need not stay in memory as well.
+  void drop_pages(std::uint64_t start, std::uint64_t end, const std::vector<bool>& resident) const;
   Result<Tensor> tensor(std::size_t i, Described described) const;
 
   /// More tensors must follow `head` than do.

@@ -9,12 +9,16 @@
 #include "file_state.hpp"
 #include "hurray/checked.hpp"
 #include "hurray/io/crc32c.hpp"
+#include "parallel.hpp"
 #include "patience.hpp"
 #include "pieces.hpp"
 
 namespace hurray::io {
 
 namespace {
+
+/// Chunks of a tensor that are read before the first of them is reported.
+constexpr std::uint64_t chunks_at_once = 256;
 
 /// A range of bytes in the file.
 struct Span {
@@ -358,42 +362,65 @@ class Verifier {
         if (auto ok = gap(padding.start, padding.end, entry.name); !ok) return ok;
       return {};
     }
-    RegionSums region(*sums_, k, entry, described != nullptr ? &described->descriptor : nullptr,
-                      described != nullptr ? &described->placement : nullptr);
-    Stain stain;
-    std::size_t padding = 0;
-    std::uint64_t at = entry.data_offset;
-    const auto look = [&](std::span<const std::byte> bytes) {
-      const std::uint64_t end = at + bytes.size();
-      while (padding < inner.size() && inner[padding].start < end) {
-        const std::uint64_t from = std::max(inner[padding].start, at);
-        const std::uint64_t to = std::min(inner[padding].end, end);
-        stain.look(
-            bytes.subspan(static_cast<std::size_t>(from - at), static_cast<std::size_t>(to - from)),
-            from);
-        if (inner[padding].end > end) break;
-        ++padding;
-      }
-      at = end;
+    const RegionSums region(*sums_, k, entry,
+                            described != nullptr ? &described->descriptor : nullptr,
+                            described != nullptr ? &described->placement : nullptr);
+    const std::uint64_t chunk_bytes = sums_->chunk_bytes();
+    const std::uint64_t chunks =
+        entry.data_length / chunk_bytes + (entry.data_length % chunk_bytes != 0 ? 1 : 0);
+    const Source& source = state_->source;
+    /// What was seen of a chunk.
+    struct Seen {
+      std::uint32_t crc = 0;
+      Stain stain = {};
     };
-    return pieces_->for_each(
-        "data", entry.data_offset, entry.data_offset + entry.data_length,
-        [&](std::span<const std::byte> bytes) -> Result<void> {
-          while (!bytes.empty()) {
-            const auto part = bytes.first(
-                static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), region.left())));
-            region.add(part);
-            look(part);
-            bytes = bytes.subspan(part.size());
-            if (region.left() != 0) continue;
-            // A chunk that is damaged says so once.
-            const auto wrong = region.close(state_->source);
-            auto ok = wrong ? emit(*wrong) : stained(std::exchange(stain, {}), entry.name);
-            if (!ok) return ok;
-            stain = {};
+    std::vector<Seen> seen;
+    for (std::uint64_t first = 0; first < chunks; first += seen.size()) {
+      seen.assign(static_cast<std::size_t>(std::min(chunks - first, chunks_at_once)), {});
+      const auto make_work = [&] {
+        return [&, memory = Buffer()](std::size_t j) mutable -> Result<void> {
+          if (memory.size() == 0) {
+            auto own = Buffer::allocate(
+                std::min<std::uint64_t>({Pieces::piece_bytes, chunk_bytes, entry.data_length}));
+            if (!own) return source.about(own.error());
+            memory = *std::move(own);
+          }
+          const std::uint64_t skipped = (first + j) * chunk_bytes;
+          const std::uint64_t end =
+              entry.data_offset + skipped + std::min(entry.data_length - skipped, chunk_bytes);
+          for (std::uint64_t at = entry.data_offset + skipped; at < end;) {
+            const auto bytes = memory.bytes().first(
+                static_cast<std::size_t>(std::min<std::uint64_t>(end - at, memory.size())));
+            if (auto ok = source.read("data", bytes, at); !ok) return ok;
+            seen[j].crc = crc32c(bytes, seen[j].crc);
+            for (const Span& padding : inner) {
+              const std::uint64_t from = std::max(padding.start, at);
+              const std::uint64_t to = std::min(padding.end, at + bytes.size());
+              if (from < to)
+                seen[j].stain.look(bytes.subspan(static_cast<std::size_t>(from - at),
+                                                 static_cast<std::size_t>(to - from)),
+                                   from);
+            }
+            at += bytes.size();
           }
           return {};
-        });
+        };
+      };
+      const std::uint64_t bytes = std::min<std::uint64_t>(seen.size() * chunk_bytes,
+                                                          entry.data_length - first * chunk_bytes);
+      if (auto ok =
+              in_parallel(seen.size(), threads_for(bytes), patience_, source.path(), make_work);
+          !ok)
+        return ok;
+      result_.bytes_read += bytes;
+      for (std::size_t j = 0; j < seen.size(); ++j) {
+        // A chunk that is damaged says so once.
+        const auto wrong = region.compare(source, first + j, seen[j].crc);
+        auto ok = wrong ? emit(*wrong) : stained(seen[j].stain, entry.name);
+        if (!ok) return ok;
+      }
+    }
+    return {};
   }
 
   /// Tensor `k`, entry `i`, as part of a composite (row 28 of section 12). `descriptor`: null where

@@ -206,6 +206,32 @@ Result<std::size_t> read_at(int descriptor, std::span<std::byte> into, std::uint
   return done;
 }
 
+std::uint64_t page_bytes() noexcept { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
+
+std::vector<bool> resident_pages(int descriptor, std::uint64_t size) {
+  constexpr std::uint64_t window_pages = std::uint64_t{1} << 16;
+  const std::uint64_t page = page_bytes();
+  std::vector<bool> pages;
+  std::vector<unsigned char> window;
+  for (std::uint64_t at = 0; at < size; at += window_pages * page) {
+    const auto length = static_cast<std::size_t>(std::min(size - at, window_pages * page));
+    void* address = ::mmap(nullptr, length, PROT_READ, MAP_SHARED | MAP_NORESERVE, descriptor,
+                           static_cast<off_t>(at));
+    if (address == MAP_FAILED) return {};
+    window.resize((length + page - 1) / page);
+    const bool told = ::mincore(address, length, window.data()) == 0;
+    ::munmap(address, length);
+    if (!told) return {};
+    for (const unsigned char state : window) pages.push_back((state & 1) != 0);
+  }
+  return pages;
+}
+
+void drop_cached(int descriptor, std::uint64_t offset, std::uint64_t size) noexcept {
+  (void)::posix_fadvise(descriptor, static_cast<off_t>(offset), static_cast<off_t>(size),
+                        POSIX_FADV_DONTNEED);
+}
+
 Result<std::size_t> read_some(int descriptor, std::span<std::byte> into,
                               const Interrupted& interrupted, Deadline deadline) {
   const std::size_t size = std::min(into.size(), longest_transfer);
