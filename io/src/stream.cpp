@@ -4,60 +4,21 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <deque>
 #include <new>
-#include <string_view>
 #include <utility>
 
 #include "buffer_source.hpp"
 #include "growing.hpp"
 #include "hurray/checked.hpp"
+#include "hurray/io/stream_decoder.hpp"
 #include "items.hpp"
 #include "output.hpp"
 #include "patience.hpp"
+#include "stream_rules.hpp"
 #include "system.hpp"
 
 namespace hurray::io {
 namespace {
-
-hurray::Error at(std::uint64_t offset, hurray::Error error) noexcept {
-  error.origin = Origin::stream;
-  error.offset = offset;
-  return error;
-}
-
-hurray::Error at_nowhere(hurray::Error error) noexcept {
-  return at(hurray::Error::no_offset, error);
-}
-
-/// Events and device streams mean nothing on another machine (05-stream.md section 6).
-std::optional<hurray::Error> cross_machine_fault(const Descriptor& descriptor) noexcept {
-  for (std::size_t i = 0; i < descriptor.buffers.size(); ++i) {
-    const SyncMode mode = descriptor.buffers[i].sync_mode;
-    if (mode != SyncMode::producer_synced)
-      return hurray::Error{.code = Errc::inconsistent,
-                           .expect = Expect::exactly,
-                           .index = static_cast<std::uint32_t>(i),
-                           .field = "buffers[].sync_mode",
-                           .what = "(producer_synced) between machines",
-                           .expected = static_cast<std::uint64_t>(SyncMode::producer_synced),
-                           .found = static_cast<std::uint64_t>(mode)};
-  }
-  return std::nullopt;
-}
-
-// ------------------------------------------------------------------------------------------
-// reading
-
-/// What begins with `prefix`, which no descriptor of ours does, in words for a person.
-std::string describe_foreign_start(Errc code, std::span<const std::byte> prefix) {
-  constexpr std::string_view file_magic = "HRRYFILE";
-  const std::string_view text(reinterpret_cast<const char*>(prefix.data()), prefix.size());
-  if (text.size() > magic.size() && file_magic.starts_with(text.substr(0, file_magic.size())))
-    return "this is a .hrry file and no stream: open it as a file";
-  if (code != Errc::invalid_magic) return {};
-  return "this begins with \"" + printable(text) + "\": no tensor begins so";
-}
 
 /// A descriptor that is read front to back, a function, or bytes.
 class Source {
@@ -96,254 +57,74 @@ class Source {
 /// The most that one call asks for, so that somebody who waits is asked now and then.
 constexpr std::size_t longest_read = 64u << 20;
 
-/// Room that an unfinished descriptor may take beyond what arrived of it.
-constexpr std::size_t descriptor_step = 4096;
-
 }  // namespace
 
 struct StreamReader::State {
-  State(Source bytes, std::string source_path, const StreamReadOptions& read_options,
-        bool between_machines)
+  State(Source bytes, std::string source_path, StreamDecoder stream_decoder,
+        const StreamReadOptions& read_options)
       : source(std::move(bytes)),
         path(std::move(source_path)),
-        options(read_options),
-        cross_machine(read_options.cross_machine.value_or(between_machines)),
-        checker({.max_depth = read_options.max_composite_depth,
-                 .max_members = read_options.max_item_members,
-                 .permissive = read_options.permissive}),
+        decoder(std::move(stream_decoder)),
+        timeout(read_options.read_timeout),
         patience(read_options.interrupted),
         question(patience.question()) {}
+
+  static Result<std::unique_ptr<State>> make(Source bytes, std::string source_path,
+                                             StreamReadOptions options, bool between_machines) {
+    options.cross_machine = options.cross_machine.value_or(between_machines);
+    auto decoder = StreamDecoder::create(options);
+    if (!decoder) return std::move(decoder).error();
+    return std::make_unique<State>(std::move(bytes), std::move(source_path), *std::move(decoder),
+                                   options);
+  }
 
   void close() noexcept {
     exhausted = true;
     source = Source();
   }
 
-  /// Where the descriptor is, for errors that count from its start.
-  Error placed(Error error) const {
-    error.detail = "this descriptor begins at byte " + std::to_string(frame) + " of the stream";
-    return error;
-  }
-
-  /// What the rules of composites say against the frame being read.
-  Error in_composite(hurray::Error error) const {
-    if (error.code == Errc::limit_exceeded) error = at(frame, error);
-    Error result = placed(error);
-    if (const std::string where = checker.where(); !where.empty())
-      result.detail += ", inside " + where;
-    return result;
-  }
-
-  /// Fills `into`; fewer bytes only where the input ends.
-  Result<std::size_t> read(std::span<std::byte> into) {
-    std::size_t done = 0;
-    while (done < into.size()) {
-      const auto room = into.subspan(done, std::min(into.size() - done, longest_read));
-      const auto count = source.read_some(room, question, options.read_timeout);
-      if (!count) return count.error();
-      if (*count == 0) break;
-      done += *count;
-      arrived += *count;
-      if (patience.ended()) return system::to_error(system::stopped(), Origin::file, {});
-    }
-    return done;
-  }
-
-  hurray::Error truncated(Field field, std::uint64_t wanted,
-                          std::uint64_t received) const noexcept {
-    return at(arrived, {.code = Errc::truncated,
-                        .expect = Expect::exactly,
-                        .index = field.index,
-                        .field = field.name,
-                        .what = "bytes",
-                        .expected = wanted,
-                        .found = received});
-  }
-
-  /// Steps 1 to 4: the length of a descriptor whose first bytes go to `prefix`; none at the clean
-  /// end. The magic is judged before more is waited for.
-  Result<std::optional<std::uint32_t>> read_length(std::span<std::byte> prefix) {
-    constexpr DecodeOptions any_length{.max_descriptor_bytes = ~std::uint32_t{0}};
-    const auto first = read(prefix.first(magic.size()));
-    if (!first) return first.error();
-    if (*first == 0) return std::optional<std::uint32_t>();
-    std::size_t size = *first;
-    auto length = descriptor_length(prefix.first(size), any_length);
-    if (size == magic.size() && !length && length.error().code == Errc::truncated) {
-      const auto rest = read(prefix.subspan(size));
-      if (!rest) return rest.error();
-      size += *rest;
-      length = descriptor_length(prefix.first(size), any_length);
-    }
-    if (!length) return bad_prefix(length.error(), prefix.first(size));
-    if (*length > options.max_descriptor_bytes)
-      return at(frame + 6, {.code = Errc::limit_exceeded,
-                            .expect = Expect::at_most,
-                            .field = "descriptor_length",
-                            .what = "bytes (max_descriptor_bytes)",
-                            .expected = options.max_descriptor_bytes,
-                            .found = *length});
-    return std::optional(*length);
-  }
-
-  Error bad_prefix(const hurray::Error& error, std::span<const std::byte> prefix) const {
-    if (error.code == Errc::truncated)
-      return truncated(error.field, descriptor_prefix_bytes, prefix.size());
-    return {at(frame + error.offset, error), {}, {}, describe_foreign_start(error.code, prefix)};
-  }
-
-  /// Steps 1 to 6; none at the clean end.
-  Result<std::optional<Descriptor>> read_descriptor() {
-    Bytes encoded(descriptor_prefix_bytes);
-    const auto length = read_length(encoded);
-    if (!length) return length.error();
-    if (!*length) return std::optional<Descriptor>();
-    for (std::size_t have = encoded.size(); have < **length; have = encoded.size()) {
-      encoded.resize(std::min<std::size_t>(**length, std::max(2 * have, descriptor_step)));
-      const auto count = read(std::span(encoded).subspan(have));
-      if (!count) return count.error();
-      if (have + *count < encoded.size())
-        return truncated("descriptor_length", **length, have + *count);
-    }
-    auto descriptor = decode(encoded, {.max_descriptor_bytes = options.max_descriptor_bytes,
-                                       .permissive = options.permissive,
-                                       .agreed = options.agreed});
-    if (!descriptor) return placed(std::move(descriptor).error());
-    if (const auto* unknown = std::get_if<UnknownLayout>(&descriptor->layout)) {
-      Error error = placed(hurray::Error{.code = Errc::invalid_tag,
-                                         .expect = Expect::as_said,
-                                         .field = "layout_tag",
-                                         .what = "a known layout, whose buffers can be found",
-                                         .found = static_cast<std::uint8_t>(unknown->tag)});
-      error.detail += "; a stream cannot be read past it";
-      return error;
-    }
-    if (cross_machine)
-      if (const auto fault = cross_machine_fault(*descriptor)) return at(frame, *fault);
-    if (auto fits = check_limits(descriptor->buffers); !fits) return fits.error();
-    return std::optional(*std::move(descriptor));
-  }
-
-  Result<void> check_limits(const BufferTable& table) const {
-    std::uint64_t sum = 0;  // at most 2^63 - 1, which decoding has checked
-    for (std::size_t i = 0; i < table.size(); ++i) {
-      if (options.max_buffer_bytes && table[i].byte_size > *options.max_buffer_bytes)
-        return at(frame, {.code = Errc::limit_exceeded,
-                          .expect = Expect::at_most,
-                          .index = static_cast<std::uint32_t>(i),
-                          .field = "buffers[].byte_size",
-                          .what = "bytes (max_buffer_bytes)",
-                          .expected = *options.max_buffer_bytes,
-                          .found = table[i].byte_size});
-      sum += table[i].byte_size;
-    }
-    if (options.max_tensor_bytes && sum > *options.max_tensor_bytes)
-      return at(frame, {.code = Errc::limit_exceeded,
-                        .expect = Expect::at_most,
-                        .field = "buffers",
-                        .what = "bytes in all buffers (max_tensor_bytes)",
-                        .expected = *options.max_tensor_bytes,
-                        .found = sum});
-    return {};
-  }
-
-  /// Step 7. With r bytes there, the memory for them is at most max(64 MiB, 2 r), and never more
-  /// than `size` (05-stream.md section 5).
-  Result<Buffer> read_buffer(std::size_t i, std::uint64_t size) {
-    Growing memory;
-    for (std::uint64_t have = 0; have < size; have = memory.capacity()) {
-      const std::uint64_t room = std::min(size, std::max(Growing::large, 2 * have));
-      if (auto grown = memory.grow(room, have); !grown) return grown.error();
-      const std::span<std::byte> all(memory.data(), static_cast<std::size_t>(room));
-      const auto count = read(all.subspan(static_cast<std::size_t>(have)));
-      if (!count) return count.error();
-      if (have + *count < room) return truncated({"buffers[].byte_size", i}, size, have + *count);
-    }
-    return Growing::share(std::move(memory), size);
-  }
-
-  Result<std::optional<Tensor>> read_frame() {
-    auto descriptor = read_descriptor();
-    if (!descriptor) return std::move(descriptor).error();
-    if (!*descriptor) {
-      if (checker.open()) {
-        Error error(at(arrived, checker.torn()));
-        if (const std::string where = checker.where(); !where.empty())
-          error.detail = "inside " + where;
-        if (!options.permissive) return error;
-        torn = std::move(error);
-      }
-      if (options.expected_items && items < *options.expected_items)
-        return at(arrived, {.code = Errc::truncated,
-                            .expect = Expect::exactly,
-                            .field = "expected_items",
-                            .what = "tensors",
-                            .expected = *options.expected_items,
-                            .found = items});
-      return std::optional<Tensor>();
-    }
-    if (auto fits = checker.arrive(**descriptor); !fits) return in_composite(fits.error());
-    std::vector<Buffer> buffers;
-    buffers.reserve((*descriptor)->buffers.size());
-    for (std::size_t i = 0; i < (*descriptor)->buffers.size(); ++i) {
-      auto buffer = read_buffer(i, (*descriptor)->buffers[i].byte_size);
-      if (!buffer) return std::move(buffer).error();
-      buffers.push_back(*std::move(buffer));
-    }
-    auto tensor = bind(**std::move(descriptor), std::move(buffers),
-                       {.provenance = Provenance::outside, .permissive = options.permissive});
-    if (!tensor) return std::move(tensor).error();
-    if (auto whole = checker.complete(); !whole) return in_composite(whole.error());
-    frame = arrived;
-    if (!checker.open()) ++items;
-    return std::optional(*std::move(tensor));
-  }
-
-  Result<std::optional<Item>> read_item() {
-    ItemBuilder builder;
+  /// Brings bytes until `take` finds something in the decoder; none at the clean end.
+  template <class Take>
+  auto read_until(Take take) -> Result<decltype(take(std::declval<StreamDecoder&>()))> {
     for (;;) {
-      auto tensor = read_frame();
-      if (!tensor) return std::move(tensor).error();
-      if (!*tensor) break;
-      if (auto item = builder.add(**std::move(tensor))) return item;
+      if (auto taken = take(decoder)) return taken;
+      if (exhausted) return decltype(take(decoder))();
+      const auto room = decoder.wanted();
+      const auto count =
+          source.read_some(room.first(std::min(room.size(), longest_read)), question, timeout);
+      if (!count) return count.error();
+      if (auto ok = *count != 0 ? decoder.commit(*count) : decoder.finish(); !ok)
+        return std::move(ok).error();
+      if (*count == 0)
+        close();
+      else if (patience.ended())
+        return system::to_error(system::stopped(), Origin::file, {});
     }
-    for (Item& head : builder.waiting())
-      for (Item& member : head.members) left_over.push_back(std::move(member));
-    return std::optional<Item>();
   }
 
-  std::optional<Item> next_left_over() noexcept {
-    if (left_over.empty()) return std::nullopt;
-    std::optional<Item> item(std::move(left_over.front()));
-    left_over.pop_front();
-    return item;
-  }
-
-  /// What `read` returns, and the end of reading where it returns nothing.
-  template <class Read>
-  auto end_with(Read read) {
+  /// What `read_until` returns; a failure is the end of reading.
+  template <class Take>
+  auto next(Take take) {
     auto result = contain(Origin::stream, [&] {
-      auto done = read();
+      auto done = read_until(take);
       if (done) return done;
       Error error = std::move(done).error();
       error.path = path;
       return decltype(done)(std::move(error));
     });
-    if (!result || !*result) close();
+    if (!result) {
+      close();
+      failed = true;
+    }
     return result;
   }
 
   Source source;
   std::string path;
-  StreamReadOptions options;
-  bool cross_machine;
+  StreamDecoder decoder;
+  std::optional<std::chrono::milliseconds> timeout;
   bool exhausted = false;
-  std::uint64_t arrived = 0;  ///< Bytes read.
-  std::uint64_t frame = 0;    ///< Where the frame being read begins.
-  std::uint64_t items = 0;    ///< Complete items.
-  CompositeChecker checker;
-  std::deque<Item> left_over;  ///< Complete members of a torn composite.
-  std::optional<Error> torn;
+  bool failed = false;  ///< Or closed: nothing that is left is given out.
   Patience patience;
   system::Interrupted question;
 };
@@ -361,8 +142,7 @@ Result<StreamReader> StreamReader::open(std::string path, const StreamReadOption
     if (!status) return system::to_error(status.error(), Origin::file, std::move(path));
     if (status->kind == system::Kind::folder)
       return system::to_error({.number = EISDIR, .call = "open"}, Origin::file, std::move(path));
-    return StreamReader(
-        std::make_unique<State>(Source(*std::move(handle)), std::move(path), options, false));
+    return made(State::make(Source(*std::move(handle)), std::move(path), options, false));
   });
 }
 
@@ -370,45 +150,44 @@ Result<StreamReader> StreamReader::over(int descriptor, const StreamReadOptions&
   return contain(Origin::file, [&]() -> Result<StreamReader> {
     auto handle = system::duplicate(descriptor);
     if (!handle) return system::to_error(handle.error(), Origin::file, {});
-    const bool between_machines = system::is_internet_socket(descriptor);
-    return StreamReader(std::make_unique<State>(Source(*std::move(handle)), std::string(), options,
-                                                between_machines));
+    return made(State::make(Source(*std::move(handle)), {}, options,
+                            system::is_internet_socket(descriptor)));
   });
 }
 
 Result<StreamReader> StreamReader::over(std::span<const std::byte> bytes,
                                         const StreamReadOptions& options) {
-  return contain(Origin::stream, [&]() -> Result<StreamReader> {
-    return StreamReader(std::make_unique<State>(Source(bytes), std::string(), options, false));
-  });
+  return contain(Origin::stream,
+                 [&] { return made(State::make(Source(bytes), {}, options, false)); });
 }
 
 Result<StreamReader> StreamReader::over(ReadFunction read, const StreamReadOptions& options) {
-  return contain(Origin::stream, [&]() -> Result<StreamReader> {
-    return StreamReader(
-        std::make_unique<State>(Source(std::move(read)), std::string(), options, false));
-  });
+  return contain(Origin::stream,
+                 [&] { return made(State::make(Source(std::move(read)), {}, options, false)); });
+}
+
+Result<StreamReader> StreamReader::made(Result<std::unique_ptr<State>> state) {
+  if (!state) return std::move(state).error();
+  return StreamReader(*std::move(state));
 }
 
 Result<std::optional<Tensor>> StreamReader::next() {
-  if (state_->exhausted) return std::optional<Tensor>();
-  return state_->end_with([&] { return state_->read_frame(); });
+  if (state_->failed) return std::optional<Tensor>();
+  return state_->next([](StreamDecoder& decoder) { return decoder.next(); });
 }
 
 Result<std::optional<Item>> StreamReader::next_item() {
-  if (state_->exhausted) return state_->next_left_over();
-  auto item = state_->end_with([&] { return state_->read_item(); });
-  if (item && !*item) return state_->next_left_over();
-  return item;
+  if (state_->failed) return std::optional<Item>();
+  return state_->next([](StreamDecoder& decoder) { return decoder.next_item(); });
 }
 
-const std::optional<Error>& StreamReader::torn() const noexcept { return state_->torn; }
+const std::optional<Error>& StreamReader::torn() const noexcept { return state_->decoder.torn(); }
 
-std::uint64_t StreamReader::position() const noexcept { return state_->frame; }
+std::uint64_t StreamReader::position() const noexcept { return state_->decoder.position(); }
 
 void StreamReader::close() noexcept {
   state_->close();
-  state_->left_over.clear();
+  state_->failed = true;
 }
 
 // ------------------------------------------------------------------------------------------

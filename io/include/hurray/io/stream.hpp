@@ -82,6 +82,7 @@ class HURRAY_EXPORT StreamReader {
 
  private:
   struct State;
+  static Result<StreamReader> made(Result<std::unique_ptr<State>> state);
   explicit StreamReader(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };
