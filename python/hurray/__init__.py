@@ -10,7 +10,7 @@ Arrays of others: from_numpy, from_torch, from_scipy, sparse_coo, from_dlpack, f
     aligned_allocator, AlignedAllocatorCtx; back with numpy.asarray(t) and t.to_numpy(), t.to_torch(),
     t.to_scipy(), DLPack, the buffer protocol
 Files: save, save_async, FileWriter, load, load_kv, open, file
-Streams: StreamWriter, StreamReader
+Streams: StreamWriter, StreamReader, StreamDecoder
 Element types and devices: Dtype, dtype, buffer_size_bytes, Device, device; float16, bfloat16, float32,
     float64, int8, uint8, int16, uint16, int32, uint32, int64, uint64, bool
 Layouts: Layout, RowMajorLayout, ColMajorLayout, StridedLayout, TiledLayout, MortonLayout, HilbertLayout,
@@ -72,6 +72,7 @@ from ._hurray import (
     RowMajorLayout,
     Shard,
     Statistics,
+    StreamDecoder,
     StreamReader,
     StreamWriter,
     StridedLayout,
@@ -168,6 +169,7 @@ __all__ = [
     "Shard",
     "Statistics",
     "StreamError",
+    "StreamDecoder",
     "StreamReader",
     "StreamWriter",
     "StridedLayout",

@@ -383,6 +383,7 @@ void bind_save(nb::module_& m);
 void bind_file_writer(nb::module_& m);
 void bind_save_async(nb::module_& m);
 void bind_stream(nb::module_& m);
+void bind_stream_decoder(nb::module_& m);
 void bind_composite(nb::module_& m);
 void bind_sparse(nb::module_& m);         // from_scipy, sparse_coo
 void bind_capsule(nb::module_& m);        // from_hurray

@@ -44,6 +44,7 @@ NB_MODULE(_hurray, m) {
   bind_file_writer(m);
   bind_save_async(m);
   bind_stream(m);
+  bind_stream_decoder(m);
   bind_pickle(m);  // knows all classes
   shorten_names(m);
   m.attr("__version__") = HURRAY_VERSION;

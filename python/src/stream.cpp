@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "bindings.hpp"
+#include "read_options.hpp"
 #include "waiting.hpp"
 
 namespace hurray::python {
@@ -417,13 +418,6 @@ PyType_Slot collected[] = {
     {0, nullptr},
 };
 
-template <class T>
-std::optional<T> limit_argument(nb::handle value, std::string_view name,
-                                T max = std::numeric_limits<T>::max()) {
-  if (value.is_none()) return std::nullopt;
-  return static_cast<T>(unsigned_argument(value, name, max));
-}
-
 }  // namespace
 
 void bind_stream(nb::module_& m) {
@@ -442,24 +436,10 @@ void bind_stream(nb::module_& m) {
              nb::handle buffer_bytes, nb::handle composite_depth, std::optional<bool> cross_machine,
              nb::handle tensor_bytes, nb::handle item_members, nb::handle expected_items,
              std::optional<double> read_timeout) {
-            io::StreamReadOptions options;
-            options.agreed.all = true;  // section 7, Y16
-            options.max_descriptor_bytes =
-                limit_argument<std::uint32_t>(descriptor_bytes, "max_descriptor_bytes")
-                    .value_or(options.max_descriptor_bytes);
-            options.max_buffer_bytes =
-                limit_argument<std::uint64_t>(buffer_bytes, "max_buffer_bytes");
-            options.max_tensor_bytes =
-                limit_argument<std::uint64_t>(tensor_bytes, "max_tensor_bytes");
-            options.expected_items =
-                limit_argument<std::uint64_t>(expected_items, "expected_items");
-            options.cross_machine = cross_machine;
+            io::StreamReadOptions options =
+                read_options(descriptor_bytes, buffer_bytes, composite_depth, cross_machine,
+                             tensor_bytes, item_members, expected_items);
             if (read_timeout) options.read_timeout = timeout_argument(*read_timeout);
-            options.max_composite_depth =
-                composite_depth_argument(composite_depth).value_or(options.max_composite_depth);
-            options.max_item_members =
-                limit_argument<std::uint64_t>(item_members, "max_item_members")
-                    .value_or(options.max_item_members);
             new (self) PyStreamReader(source, std::move(options));
           },
           nb::arg("source"), nb::kw_only(), nb::arg("max_descriptor_bytes") = nb::none(),

@@ -31,7 +31,7 @@ LAYOUTS = (
 ).split()
 SCHEMES = "PerTensorAffine PerChannelAffine PerBlockAffine NF4 MXFP".split()
 SECTIONS = "Statistics Shard ExtensionType".split()
-OTHER_CLASSES = "FileWriter StreamReader StreamWriter AlignedAllocatorCtx PrintOptionsCtx".split()
+OTHER_CLASSES = "FileWriter StreamDecoder StreamReader StreamWriter AlignedAllocatorCtx PrintOptionsCtx".split()
 FUNCTIONS = (
     "zeros ones empty full zeros_like ones_like empty_like full_like arange eye linspace from_numpy from_torch "
     "from_scipy sparse_coo from_dlpack asarray from_hurray aligned_allocator load save save_async load_kv set_print_options "
