@@ -42,7 +42,9 @@ constexpr auto taken_types = std::to_array<TypeRow>({
 });
 
 std::string device_text(std::int32_t type, std::int32_t id) {
-  return "(" + std::to_string(type) + ", " + std::to_string(id) + ")";
+  std::string text = "(";
+  text += std::to_string(type) + ", " + std::to_string(id) + ")";
+  return text;
 }
 
 /// DLPack's device type of a declared placement (section 14.4).
