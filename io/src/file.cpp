@@ -1,6 +1,7 @@
 #include "hurray/io/file.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <utility>
@@ -26,6 +27,8 @@ constexpr std::size_t layout_tag_offset = 15;
 constexpr std::size_t step_bytes = Pieces::piece_bytes;
 /// What one thread reads at a time without sums.
 constexpr std::uint64_t unsummed_piece_bytes = 4 * step_bytes;
+/// What the system is told to forget at a time.
+constexpr std::uint64_t forgotten_bytes = std::uint64_t{64} << 20;
 
 /// One private mapping of a whole file, shared by its tensors.
 class MappedFile final : public Owner {
@@ -268,6 +271,10 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
   const std::uint64_t piece_bytes = table != nullptr ? table->chunk_bytes() : unsummed_piece_bytes;
   const std::uint64_t count =
       entry.data_length / piece_bytes + (entry.data_length % piece_bytes != 0 ? 1 : 0);
+  // The system keeps a file in pieces that may be larger than ours: it forgets whole ones alone.
+  const std::uint64_t window_pieces = std::max<std::uint64_t>(1, forgotten_bytes / piece_bytes);
+  std::vector<std::atomic<std::uint64_t>> read_pieces(
+      resident != nullptr ? static_cast<std::size_t>(count / window_pieces) : 0);
   Patience patience(options.interrupted);
   auto done = in_parallel(
       static_cast<std::size_t>(count), threads_for(entry.data_length), patience, source.path(),
@@ -306,12 +313,21 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
               return ok;
           }
           if (auto ok = read_up_to(end, nullptr); !ok) return ok;
-          if (resident != nullptr) drop_pages(start, end, *resident);
+          if (const std::size_t window = k / window_pieces;
+              window < read_pieces.size() && ++read_pieces[window] == window_pieces) {
+            const std::uint64_t first = entry.data_offset + window * window_pieces * piece_bytes;
+            drop_pages(first,
+                       std::min(first + window_pieces * piece_bytes,
+                                entry.data_offset + entry.data_length),
+                       *resident);
+          }
           if (region)
             if (auto wrong = region->compare(source, k, crc)) return std::move(wrong->error);
           return {};
         };
       });
+  if (resident != nullptr)
+    drop_pages(entry.data_offset, entry.data_offset + entry.data_length, *resident);
   if (done) return buffers;
   Error error = std::move(done).error();
   error.tensor = entry.name;

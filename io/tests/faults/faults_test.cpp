@@ -304,6 +304,46 @@ TEST_F(Faults, ShortReadsAreContinued) {
   }
 }
 
+std::size_t reads() {
+  std::istringstream trace(hurray_faults_trace());
+  std::size_t count = 0;
+  for (std::string call; trace >> call;)
+    count += call.starts_with("pread") || call.starts_with("read") ? 1u : 0u;
+  return count;
+}
+
+/// Header, trailer, index and KV, whatever the number of tensors: no descriptor, no data.
+TEST_F(Faults, OpeningReadsFourPiecesAndTheRestWhenAskedFor) {
+  {
+    auto writer = create(path);
+    for (int i = 0; i < 500; ++i)
+      ASSERT_TRUE(write(writer, std::to_string(i), dense(DType::uint8, {1}, 1), {Bytes(1)}));
+    ASSERT_TRUE(writer.finish({{"k", std::int64_t{1}}}));
+  }
+  for (const Mode mode : {Mode::map, Mode::memory}) {
+    OpenOptions options;
+    options.mode = mode;
+    options.verify = false;
+    hurray_faults_arm(0, HURRAY_FAULT_NONE, 0);
+    const auto file = File::open(path, options);
+    ASSERT_EQ(failure(file), "");
+    EXPECT_EQ(file->size(), 500u);
+    hurray_faults_disarm();
+    EXPECT_EQ(reads(), 4u);
+
+    hurray_faults_arm(0, HURRAY_FAULT_NONE, 0);
+    EXPECT_TRUE(file->descriptor(7));
+    EXPECT_TRUE(file->descriptor(7));
+    hurray_faults_disarm();
+    EXPECT_EQ(reads(), 2u);  // this one alone
+
+    hurray_faults_arm(0, HURRAY_FAULT_NONE, 0);
+    EXPECT_TRUE(file->tensor(7));
+    hurray_faults_disarm();
+    EXPECT_EQ(reads(), mode == Mode::map ? 1u : 2u);
+  }
+}
+
 /// Two processes save to one name while a third one reads it, and one tensor of an old file is held
 /// all the while.
 TEST_F(Faults, ProcessesThatSaveToOneName) {
