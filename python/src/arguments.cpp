@@ -95,7 +95,11 @@ BytesView::BytesView(nb::handle object, std::string_view name) {
   if (PyObject_CheckBuffer(object.ptr()) == 0)
     fail(PyExc_TypeError,
          std::string(name) + " must be a bytes-like object, got " + python::type_name(object));
-  if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) {
+    nb::python_error refused;
+    nb::raise_from(refused, PyExc_TypeError, "%s must be contiguous bytes; pass a copy: bytes(%s)",
+                   std::string(name).c_str(), std::string(name).c_str());
+  }
 }
 
 std::string path_argument(nb::handle value) {

@@ -22,8 +22,8 @@ class PyStreamDecoder {
   /// A failure behind items that are complete is kept for the next call, so that what comes out
   /// does not depend on how the bytes were cut.
   nb::list feed(nb::handle data) {
-    const HeldBytes bytes(data);
-    const std::vector<Item> items = unwrap(turn_.take([&]() -> io::Result<std::vector<Item>> {
+    const BytesView bytes(data, "data");
+    std::vector<Item> items = unwrap(turn_.take([&]() -> io::Result<std::vector<Item>> {
       return contain(Origin::stream, [&]() -> io::Result<std::vector<Item>> {
         std::vector<Item> complete;
         auto fed = decoder_.feed(bytes.bytes());
@@ -33,7 +33,7 @@ class PyStreamDecoder {
       });
     }));
     nb::list wrapped;
-    for (const Item& item : items) wrapped.append(wrap_item(item));
+    for (Item& item : items) wrapped.append(wrap_item(std::move(item)));
     return wrapped;
   }
 

@@ -808,6 +808,17 @@ class Statistics:
     def value_stddev(self) -> float | None:
         ...
 
+class StreamDecoder:
+
+    def __init__(self, *, max_descriptor_bytes: int | None=None, max_buffer_bytes: int | None=None, max_composite_depth: int | None=None, cross_machine: bool | None=None, max_tensor_bytes: int | None=None, max_item_members: int | None=None, expected_items: int | None=None) -> None:
+        ...
+
+    def feed(self, data: Buffer) -> list[Tensor | Composite]:
+        ...
+
+    def finish(self) -> None:
+        ...
+
 class StreamReader:
 
     def __enter__(self) -> StreamReader:

@@ -19,7 +19,7 @@ GOLDEN = pathlib.Path(__file__).resolve().parents[3] / "shared" / "vectors"
 
 def shown(item):
     if isinstance(item, hurray.Composite):
-        return item.rule, [shown(member) for member in item.members]
+        return item.layout, [shown(member) for member in item.members]
     return (item.dtype.name, item.shape, item.layout,
             [bytes(item.buffer(i)) for i in range(len(item.buffer_handles))])
 
@@ -29,7 +29,7 @@ def outcome_of(items):
     try:
         for item in items():
             got.append(shown(item))
-    except ValueError as error:
+    except Exception as error:  # noqa: BLE001
         return got, type(error), str(error)
     return got, None, None
 
@@ -60,8 +60,9 @@ def stream(*items):
 
 @pytest.fixture(scope="module")
 def sample():
-    matrix = hurray.from_numpy(np.arange(600, dtype=np.float32).reshape(20, 30))
-    group = hurray.Composite.group([hurray.arange(3), matrix, hurray.zeros((0, 4))])
+    matrix = hurray.from_numpy(np.arange(24, dtype=np.float32).reshape(4, 6))
+    group = hurray.Composite("group", shape=[], dtype=hurray.float32,
+                             members=[hurray.arange(3), matrix, hurray.zeros((0, 4))])
     return stream(matrix, hurray.from_numpy(np.arange(9) % 2 == 0), group, hurray.arange(5))
 
 
@@ -97,7 +98,7 @@ def test_golden_bytes_one_by_one():
 
 
 def test_limits_are_those_of_the_reader(sample):
-    for limits in ({"max_descriptor_bytes": 50}, {"max_buffer_bytes": 100}, {"max_tensor_bytes": 100},
+    for limits in ({"max_descriptor_bytes": 50}, {"max_buffer_bytes": 50}, {"max_tensor_bytes": 50},
                    {"max_item_members": 2}, {"expected_items": 9}):
         want = read(sample, **limits)
         assert want[1] is StreamError and decoded(sample, [7, 7, 7], **limits) == want
@@ -166,6 +167,7 @@ def test_threads_take_turns(sample):
     assert not failures and len(done) == 4 * 20 * 4
 
 
+@pytest.mark.filterwarnings("ignore:nanobind")
 def test_half_made_objects_are_refused():
     for use in (lambda d: d.feed(b""), lambda d: d.finish()):
         with pytest.raises(TypeError):
