@@ -378,6 +378,69 @@ TEST(FileWriter, IntoAPipe) {
   EXPECT_EQ(file->entry(0).data_length, 1u << 20);
 }
 
+/// Positions and lengths beyond 32 bits; nothing keeps the bytes but the end.
+TEST(FileWriter, BeyondFourGibibytes) {
+  constexpr std::uint64_t large = (std::uint64_t{1} << 32) + 12'345;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  std::uint64_t received = 0;
+  Bytes tail;
+  std::thread reader([&] {
+    Bytes piece(1u << 20);
+    for (ssize_t n; (n = ::read(ends[0], piece.data(), piece.size())) > 0;) {
+      received += static_cast<std::uint64_t>(n);
+      tail.insert(tail.end(), piece.begin(), piece.begin() + n);
+      if (tail.size() > 4096) tail.erase(tail.begin(), tail.end() - 4096);
+    }
+  });
+  {
+    auto writer = FileWriter::over(ends[1], plain());
+    ASSERT_EQ(failure(writer), "");
+    const std::array<BufferSource, 1> zeros{
+        BufferSource(large, [](std::uint64_t, std::span<std::byte>) { return Result<void>(); })};
+    ASSERT_EQ(failure(writer->write("a", dense(DType::uint8, {large}, large), zeros)), "");
+    ASSERT_EQ(failure(write(*writer, "b", dense(DType::uint8, {1}, 1), {Bytes(1)})), "");
+    ASSERT_EQ(failure(writer->finish()), "");
+  }
+  ::close(ends[1]);
+  reader.join();
+  ::close(ends[0]);
+
+  const auto trailer = std::span(tail).last(40);
+  const auto index_offset = hurray::detail::load<std::uint64_t>(trailer.data());
+  const auto index_length = hurray::detail::load<std::uint64_t>(trailer.data() + 8);
+  EXPECT_EQ(index_offset + index_length + 40, received);
+  EXPECT_GT(index_offset, large);
+  // One byte of a name in each entry: 2 + 1 + 8 + 4 + 8 + 8 + 4.
+  const auto index = std::span(tail).last(40 + index_length).first(index_length);
+  EXPECT_EQ(index_length, 8u + 2 * 35);
+  const auto number = [&](std::size_t at) {
+    return hurray::detail::load<std::uint64_t>(index.data() + at);
+  };
+  EXPECT_EQ(number(8 + 3), 64u);
+  EXPECT_EQ(number(8 + 15), 4096u);
+  EXPECT_EQ(number(8 + 23), large);
+  const std::uint64_t behind = (4096 + large + 7) / 8 * 8;
+  EXPECT_EQ(number(43 + 3), behind);
+  EXPECT_EQ(number(43 + 15) % 4096, 0u);
+  EXPECT_GT(number(43 + 15), behind);
+}
+
+TEST(FileWriter, BeyondTheLargestFile) {
+  auto writer = FileWriter::create("/dev/null", plain());
+  ASSERT_EQ(failure(writer), "");
+  const auto nothing = [](std::uint64_t, std::span<std::byte>) { return Result<void>(); };
+  for (const std::uint64_t size :
+       {std::uint64_t{INT64_MAX}, std::uint64_t{INT64_MAX} - 4000, std::uint64_t{INT64_MAX} - 64}) {
+    const std::array<BufferSource, 1> source{BufferSource(size, nothing)};
+    const Error error = error_of(writer->check("a", dense(DType::uint8, {size}, size), source));
+    EXPECT_EQ(error.tensor, "a");
+    EXPECT_EQ(error.system_errno, 0);
+    EXPECT_NE(to_string(error).find("largest file"), std::string::npos) << to_string(error);
+  }
+  EXPECT_EQ(failure(write(*writer, "a", dense(DType::uint8, {1}, 1), {Bytes(1)})), "");
+}
+
 /// The first failure of a whole file that goes to `descriptor`; afterwards the writer is dead.
 Error failed_write(int descriptor) {
   auto writer = FileWriter::over(descriptor, plain());

@@ -1,0 +1,238 @@
+"""Files against the machine itself (plain writes and reads, a sum over a mapping) and against safetensors.
+
+    python bench/bench_files.py [--gib 1] [--pairs 7] [--folder /tmp] [--only save,verify,warm,cold,small,open,async]
+
+Each figure is made of alternating pairs in one process; median and quartiles are given, and "not measurable
+here" where the quartiles are wider than 15 % of the median. Ratios above 1 mean that Hurray is faster.
+`cold` and `save` need a file system on a disk; what is not installed is left out.
+"""
+
+import argparse
+import ctypes
+import mmap
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+
+import hurray
+
+
+def quartiles(values):
+    return statistics.quantiles(values, n=4)
+
+
+def report(what, pairs, ours, theirs, target, before=lambda: None):
+    """`before` runs outside of the measurement."""
+    a, b = [], []
+    for i in range(pairs + 1):
+        for call, out in ((ours, a), (theirs, b)) if i % 2 == 0 else ((theirs, b), (ours, a)):
+            before()
+            began = time.perf_counter()
+            result = call()
+            out.append(time.perf_counter() - began)
+            del result
+    del a[0], b[0]  # a first round for caches and clocks
+    low, middle, high = quartiles([y / x for x, y in zip(a, b)])
+    verdict = "" if (high - low) / middle <= 0.15 else "  (quartiles wider than 15 %: not measurable here)"
+    print(f"{what}: {middle:.2f}x [{low:.2f}, {high:.2f}] over {pairs} pairs, target {target}; medians "
+          f"{statistics.median(a) * 1e3:.1f} ms against {statistics.median(b) * 1e3:.1f} ms{verdict}", flush=True)
+
+
+SUM = r"""
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+uint64_t sum_mapped(const char *path) {
+  int fd = open(path, O_RDONLY);
+  struct stat st;
+  fstat(fd, &st);
+  const uint64_t *words = mmap(0, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < st.st_size / 8; ++i) sum += words[i];
+  munmap((void *)words, st.st_size);
+  close(fd);
+  return sum;
+}
+"""
+
+
+def mapped_sum(folder):
+    """A sum of all words over a fresh mapping, compiled."""
+    source, library = os.path.join(folder, "sum.c"), os.path.join(folder, "sum.so")
+    with open(source, "w") as file:
+        file.write(SUM)
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))))
+    subprocess.run([compiler, "-O3", "-march=native", "-shared", "-fPIC", source, "-o", library], check=True)
+    function = ctypes.CDLL(library).sum_mapped
+    function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_uint64
+    return lambda path: function(os.fsencode(path))
+
+
+def plain_write(path, array, fresh):
+    """The same bytes with nothing around them, on the disk when this returns."""
+    view = memoryview(array).cast("B")
+    with open(path, "wb" if fresh else "r+b", buffering=0) as file:
+        at = 0
+        while at < len(view):
+            at += file.write(view[at : at + (64 << 20)])
+        os.fsync(file.fileno())
+
+
+def forget(path):
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def read_direct(path):
+    """All bytes around the system's cache."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    block = mmap.mmap(-1, 16 << 20)
+    try:
+        at = 0
+        while count := os.preadv(descriptor, [block], at):
+            at += count
+    finally:
+        os.close(descriptor)
+        block.close()
+
+
+def bench_save(options, folder, values, **_):
+    path, plain = os.path.join(folder, "saved"), os.path.join(folder, "plain")
+
+    def clear():
+        for name in (path, plain):
+            if os.path.exists(name):
+                os.unlink(name)
+
+    report("save with sums, synced, against write and fsync", options.pairs,
+           lambda: hurray.save(path, {"w": values}), lambda: plain_write(plain, values, True), "0.9", clear)
+    clear()
+
+
+def bench_verify(options, path, total, **_):
+    def verify():
+        with hurray.open(path) as f:
+            f.verify()
+
+    verify()
+    report("verify, warm, against a sum over a mapping", options.pairs, verify, lambda: total(path), "0.9")
+
+
+def bench_warm(options, path, total, **_):
+    hurray.load(path, mode="memory")
+    total(path)
+    report("load and sum, warm, against a sum over a mapping", options.pairs,
+           lambda: [np.asarray(t).view(np.uint64).sum() for t in hurray.load(path, mode="map").values()],
+           lambda: total(path), "0.9")
+    report("load into memory with sums, warm, against reading into fresh memory", options.pairs,
+           lambda: hurray.load(path, mode="memory"), lambda: np.fromfile(path, np.uint8), "0.9")
+
+
+def bench_cold(options, path, **_):
+    report("load into memory, cold, against direct reads", options.pairs,
+           lambda: hurray.load(path, mode="memory"), lambda: read_direct(path), "0.9", lambda: forget(path))
+    report("load mapped and touch, cold, against direct reads", options.pairs,
+           lambda: [np.asarray(t).view(np.uint64).sum() for t in hurray.load(path, mode="map").values()],
+           lambda: read_direct(path), "0.9", lambda: forget(path))
+
+
+def bench_small(options, folder, **_):
+    import safetensors.numpy
+
+    tensors = {f"layers.{k}.weight": np.full((16, 16), k, np.float32) for k in range(10_000)}
+    ours, theirs = os.path.join(folder, "small.hrry"), os.path.join(folder, "small.safetensors")
+    report("save 10 000 small tensors against safetensors", options.pairs,
+           lambda: hurray.save(ours, tensors, sync=False), lambda: safetensors.numpy.save_file(tensors, theirs), "1.0")
+    report("load 10 000 small tensors against safetensors", options.pairs,
+           lambda: {name: np.asarray(t) for name, t in hurray.load(ours).items()},
+           lambda: safetensors.numpy.load_file(theirs), "1.0")
+
+
+def bench_open(options, folder, **_):
+    import safetensors
+    import safetensors.numpy
+
+    tensors = {f"layers.{k}.weight": np.zeros(1, np.float32) for k in range(100_000)}
+    ours, theirs = os.path.join(folder, "many.hrry"), os.path.join(folder, "many.safetensors")
+    hurray.save(ours, tensors, sync=False)
+    safetensors.numpy.save_file(tensors, theirs)
+
+    def list_ours():
+        with hurray.open(ours) as f:
+            return f.names
+
+    def list_theirs():
+        with safetensors.safe_open(theirs, "numpy") as f:
+            return list(f.keys())
+
+    report("open and list 100 000 tensors against safetensors", options.pairs, list_ours, list_theirs, "1.0")
+
+
+def bench_async(options, folder, values, **_):
+    import torch
+
+    path = os.path.join(folder, "async")
+    weights = torch.randn(512, 512)
+    inputs = torch.randn(256, 512)
+
+    def step():
+        return (inputs @ weights).relu().sum()
+
+    def train(save):
+        future = hurray.save_async(path, {"w": values}, sync=False) if save else None
+        for _ in range(200):
+            step()
+        return future
+
+    def alone():
+        train(False)
+
+    def beside():
+        pending.append(train(True))
+
+    pending = []
+
+    def settle():
+        while pending:
+            pending.pop().result()
+
+    report("200 training steps beside save_async (snapshot included) against alone", options.pairs, beside, alone,
+           "none", settle)
+    settle()
+    report("the call of save_async against save", options.pairs,
+           lambda: pending.append(hurray.save_async(path, {"w": values}, sync=False)),
+           lambda: hurray.save(path, {"w": values}, sync=False), "none", settle)
+    settle()
+
+
+def main():
+    parts = {"save": bench_save, "verify": bench_verify, "warm": bench_warm, "cold": bench_cold, "small": bench_small,
+             "open": bench_open, "async": bench_async}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gib", type=float, default=1.0)
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--folder")
+    parser.add_argument("--only", default=",".join(parts))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        values = np.random.default_rng(7).integers(0, 1 << 63, int(options.gib * (1 << 27)), np.uint64)
+        path = os.path.join(folder, "model.hrry")
+        hurray.save(path, {f"layer.{k}": part for k, part in enumerate(np.array_split(values, 8))})
+        total = mapped_sum(folder)
+        for part in options.only.split(","):
+            try:
+                parts[part](options, folder=folder, path=path, values=values, total=total)
+            except ImportError as missing:
+                print(f"{part}: left out, {missing}")
+
+
+if __name__ == "__main__":
+    main()
