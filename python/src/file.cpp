@@ -36,9 +36,9 @@ std::string mode_names() {
 
 io::Mode mode_from(std::string_view name, const std::string& where) {
   if (const auto* row = find_name(io::modes, name)) return row->tag;
-  fail(PyExc_ValueError, where + ": expected one of " + mode_names() + ", found \"" +
-                             std::string(name) + "\"" +
-                             (where == "mode" ? "; a file is written by hurray.save or hurray.FileWriter" : ""));
+  fail(PyExc_ValueError,
+       where + ": expected one of " + mode_names() + ", found \"" + std::string(name) + "\"" +
+           (where == "mode" ? "; a file is written by hurray.save or hurray.FileWriter" : ""));
 }
 
 /// `mode=`, else the environment's, else `mapped` where mapping is a good default (section 19.3).
