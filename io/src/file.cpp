@@ -27,6 +27,8 @@ constexpr std::size_t layout_tag_offset = 15;
 constexpr std::size_t step_bytes = Pieces::piece_bytes;
 /// What one thread reads at a time without sums.
 constexpr std::uint64_t unsummed_piece_bytes = 4 * step_bytes;
+/// Bytes of a file whose pages are looked at together, a multiple of every page size.
+constexpr std::uint64_t noted_bytes = std::uint64_t{256} << 20;
 /// What the system is told to forget at a time.
 constexpr std::uint64_t forgotten_bytes = std::uint64_t{64} << 20;
 
@@ -262,7 +264,8 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
   }
   if (ranges.empty() || (mapping && table == nullptr)) return buffers;
 
-  const std::vector<bool>* resident = mapping ? nullptr : &pages_before();
+  const bool drops = !mapping && !source.image();
+  if (drops) note_pages(entry.data_offset, entry.data_offset + entry.data_length);
   std::optional<RegionSums> region;
   if (table != nullptr)
     region.emplace(*table, index.place(i), entry,
@@ -274,7 +277,7 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
   // The system keeps a file in pieces that may be larger than ours: it forgets whole ones alone.
   const std::uint64_t window_pieces = std::max<std::uint64_t>(1, forgotten_bytes / piece_bytes);
   std::vector<std::atomic<std::uint64_t>> read_pieces(
-      resident != nullptr ? static_cast<std::size_t>(count / window_pieces) : 0);
+      drops ? static_cast<std::size_t>(count / window_pieces) : 0);
   Patience patience(options.interrupted);
   auto done = in_parallel(
       static_cast<std::size_t>(count), threads_for(entry.data_length), patience, source.path(),
@@ -316,41 +319,46 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
           if (const std::size_t window = k / window_pieces;
               window < read_pieces.size() && ++read_pieces[window] == window_pieces) {
             const std::uint64_t first = entry.data_offset + window * window_pieces * piece_bytes;
-            drop_pages(first,
-                       std::min(first + window_pieces * piece_bytes,
-                                entry.data_offset + entry.data_length),
-                       *resident);
+            drop_pages(first, std::min(first + window_pieces * piece_bytes,
+                                       entry.data_offset + entry.data_length));
           }
           if (region)
             if (auto wrong = region->compare(source, k, crc)) return std::move(wrong->error);
           return {};
         };
       });
-  if (resident != nullptr)
-    drop_pages(entry.data_offset, entry.data_offset + entry.data_length, *resident);
+  if (drops) drop_pages(entry.data_offset, entry.data_offset + entry.data_length);
   if (done) return buffers;
   Error error = std::move(done).error();
   error.tensor = entry.name;
   return error;
 }
 
-const std::vector<bool>& File::State::pages_before() const {
+void File::State::note_pages(std::uint64_t start, std::uint64_t end) const {
   const std::scoped_lock lock(lazy->mutex);
-  if (!lazy->pages) {
-    lazy->pages.emplace();
-    if (!source.image()) *lazy->pages = system::resident_pages(source.descriptor(), source.size());
+  for (std::uint64_t window = start / noted_bytes; window * noted_bytes < end; ++window) {
+    const auto [noted, fresh] = lazy->pages.try_emplace(window);
+    if (fresh)
+      noted->second =
+          system::resident_pages(source.descriptor(), window * noted_bytes,
+                                 std::min(noted_bytes, source.size() - window * noted_bytes));
   }
-  return *lazy->pages;
 }
 
-void File::State::drop_pages(std::uint64_t start, std::uint64_t end,
-                             const std::vector<bool>& resident) const {
+void File::State::drop_pages(std::uint64_t start, std::uint64_t end) const {
   const std::uint64_t page = system::page_bytes();
   std::uint64_t first = start / page + (start % page != 0 ? 1 : 0);
-  const std::uint64_t behind = std::min<std::uint64_t>(end / page, resident.size());
+  const std::uint64_t behind = end / page;
+  const std::scoped_lock lock(lazy->mutex);
+  const auto noted_absent = [&](std::uint64_t number) {
+    const auto window = lazy->pages.find(number * page / noted_bytes);
+    if (window == lazy->pages.end()) return false;
+    const auto k = static_cast<std::size_t>(number % (noted_bytes / page));
+    return k < window->second.size() && !window->second[k];
+  };
   while (first < behind) {
     std::uint64_t next = first;
-    while (next < behind && !resident[static_cast<std::size_t>(next)]) ++next;
+    while (next < behind && noted_absent(next)) ++next;
     if (next != first)
       system::drop_cached(source.descriptor(), first * page, (next - first) * page);
     first = next + 1;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,7 +24,8 @@ namespace hurray::io {
 struct Lazy {
   std::mutex mutex;
   std::optional<ChecksumTable> table;
-  std::optional<std::vector<bool>> pages;  ///< Cached before anything was read.
+  /// Pages that were cached before any of their window was read, by the number of the window.
+  std::map<std::uint64_t, std::vector<bool>> pages;
 };
 
 /// The part that could not be read while a file was opened, where it lies, and what was read before
@@ -87,11 +89,11 @@ struct File::State {
   /// Of entry `i`, in rising order; `described` where it is known.
   Result<std::vector<Buffer>> buffers(std::size_t i, std::span<const Range> ranges,
                                       const Described* described) const;
-  /// For each page of the file whether the system had it in memory when data were first read.
-  const std::vector<bool>& pages_before() const;
-  /// Gives back the pages from `start` to `end` that were not `resident`: the bytes have been
+  /// Notes which pages from `start` to `end` the system has in memory, before they are read.
+  void note_pages(std::uint64_t start, std::uint64_t end) const;
+  /// Gives back the pages from `start` to `end` that were noted as not there: the bytes have been
   /// copied, and the file need not stay in memory as well.
-  void drop_pages(std::uint64_t start, std::uint64_t end, const std::vector<bool>& resident) const;
+  void drop_pages(std::uint64_t start, std::uint64_t end) const;
   Result<Tensor> tensor(std::size_t i, Described described) const;
 
   /// More tensors must follow `head` than do.

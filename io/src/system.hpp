@@ -86,9 +86,9 @@ Result<Handle> anonymous_file();
 Result<std::size_t> read_at(int descriptor, std::span<std::byte> into, std::uint64_t offset);
 
 std::uint64_t page_bytes() noexcept;
-/// For each page of a file whether it is in memory; empty where that cannot be told, all of it
-/// where it may not.
-std::vector<bool> resident_pages(int descriptor, std::uint64_t size);
+/// For each page of a file from `offset` on, the start of one, whether it is in memory; empty where
+/// that cannot be told.
+std::vector<bool> resident_pages(int descriptor, std::uint64_t offset, std::uint64_t size);
 /// Lets the system forget cached pages of a file that nobody maps or has changed. Whole pages.
 void drop_cached(int descriptor, std::uint64_t offset, std::uint64_t size) noexcept;
 

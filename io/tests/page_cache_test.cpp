@@ -42,7 +42,7 @@ class PageCache : public testing::TestWithParam<bool> {
   void TearDown() override { ::close(descriptor); }
 
   std::vector<bool> pages() const {
-    return system::resident_pages(descriptor, std::filesystem::file_size(path));
+    return system::resident_pages(descriptor, 0, std::filesystem::file_size(path));
   }
   std::size_t resident() const {
     const auto all = pages();

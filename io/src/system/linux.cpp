@@ -24,6 +24,9 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <new>
+
+#include "hurray/memory.hpp"
 
 namespace hurray::io::system {
 
@@ -208,22 +211,24 @@ Result<std::size_t> read_at(int descriptor, std::span<std::byte> into, std::uint
 
 std::uint64_t page_bytes() noexcept { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
-std::vector<bool> resident_pages(int descriptor, std::uint64_t size) {
-  constexpr std::uint64_t window_pages = std::uint64_t{1} << 16;
+std::vector<bool> resident_pages(int descriptor, std::uint64_t offset, std::uint64_t size) {
+  const auto length = to_size(size);
+  if (!length || size == 0) return {};
+  void* address = ::mmap(nullptr, *length, PROT_READ, MAP_SHARED | MAP_NORESERVE, descriptor,
+                         static_cast<off_t>(offset));
+  if (address == MAP_FAILED) return {};
   const std::uint64_t page = page_bytes();
-  std::vector<bool> pages;
-  std::vector<unsigned char> window;
-  for (std::uint64_t at = 0; at < size; at += window_pages * page) {
-    const auto length = static_cast<std::size_t>(std::min(size - at, window_pages * page));
-    void* address = ::mmap(nullptr, length, PROT_READ, MAP_SHARED | MAP_NORESERVE, descriptor,
-                           static_cast<off_t>(at));
-    if (address == MAP_FAILED) return {};
-    window.resize((length + page - 1) / page);
-    const bool told = ::mincore(address, length, window.data()) == 0;
-    ::munmap(address, length);
-    if (!told) return {};
-    for (const unsigned char state : window) pages.push_back((state & 1) != 0);
+  std::vector<unsigned char> states;
+  bool told = false;
+  try {
+    states.resize(static_cast<std::size_t>((size + page - 1) / page));
+    told = ::mincore(address, *length, states.data()) == 0;
+  } catch (const std::bad_alloc&) {
   }
+  ::munmap(address, *length);
+  if (!told) return {};
+  std::vector<bool> pages(states.size());
+  for (std::size_t i = 0; i < states.size(); ++i) pages[i] = (states[i] & 1) != 0;
   return pages;
 }
 
