@@ -14,7 +14,7 @@ import pytest
 import hurray
 import processes
 
-LARGE = 24 << 30
+LARGE = 12 << 30
 
 
 def crc32c(data, crc=0, table=[]):  # noqa: B006
@@ -77,7 +77,7 @@ try:
     CALL
 except KeyboardInterrupt:
     print("interrupted", flush=True)
-    assert moved() < 12 << 30, moved()
+    assert moved() < 10 << 30, moved()
 else:
     raise AssertionError("not interrupted")
 """
@@ -134,7 +134,8 @@ def test_a_file_that_is_cut_under_a_reader(tmp_path):
             os.truncate(path, 1 << 20)
             with pytest.raises(hurray.FileError, match="cut while it was open") as cut:
                 f["w"]
-            assert '"w"' in str(cut.value) and os.fspath(path) in str(cut.value)
+            assert os.fspath(path) in str(cut.value)
+            assert '"w"' in str(cut.value) or verify is None  # the sums, which come first, are gone too
             with pytest.raises(hurray.FileError, match="cut while it was open"):
                 f["last"]
             with pytest.raises(hurray.FileError):
