@@ -453,9 +453,12 @@ Result<File> File::open(std::string path, const OpenOptions& options) {
 }
 
 Result<File> File::over(int descriptor, const OpenOptions& options) {
+  OpenOptions effective = options;
+  // Memory that its owner can still cut or write is not mapped (05-stream.md section 9).
+  if (system::sealed(descriptor) == false) effective.mode = Mode::memory;
   Step step;
   return contain(Origin::file,
-                 [&] { return open(Source::over(descriptor, options), options, step); });
+                 [&] { return open(Source::over(descriptor, effective), effective, step); });
 }
 
 Result<File> File::over(Buffer image, const OpenOptions& options) {

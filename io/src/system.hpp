@@ -82,6 +82,15 @@ Result<Handle> duplicate(int descriptor);
 /// An empty file without a name, in memory, to write and read.
 Result<Handle> anonymous_file();
 
+/// The same, which can be sealed; ENOSYS where the system has no such thing. `name` is shown where
+/// the system lists open files.
+Result<Handle> sealable_memory(const std::string& name);
+/// From now on nobody can write it, cut it or make it longer. It must not be mapped for writing.
+Result<void> seal(int descriptor);
+/// Whether nobody can cut or write memory without a name (or can do so only through mappings that
+/// there are already); none for what is a file in some folder.
+std::optional<bool> sealed(int descriptor) noexcept;
+
 /// Fills `into` from `offset` on; fewer bytes only where the file ends.
 Result<std::size_t> read_at(int descriptor, std::span<std::byte> into, std::uint64_t offset);
 

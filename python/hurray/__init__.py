@@ -10,6 +10,7 @@ Arrays of others: from_numpy, from_torch, from_scipy, sparse_coo, from_dlpack, f
     aligned_allocator, AlignedAllocatorCtx; back with numpy.asarray(t) and t.to_numpy(), t.to_torch(),
     t.to_scipy(), DLPack, the buffer protocol
 Files: save, save_async, FileWriter, load, load_kv, open, file
+Between processes: share
 Streams: StreamWriter, StreamReader, StreamDecoder
 Element types and devices: Dtype, dtype, buffer_size_bytes, Device, device; float16, bfloat16, float32,
     float64, int8, uint8, int16, uint16, int32, uint32, int64, uint64, bool
@@ -111,6 +112,7 @@ from ._hurray import (
     zeros,
     zeros_like,
 )
+from ._sharing import share
 from . import device, dtype, file
 from .dtype import (
     bfloat16,
@@ -215,6 +217,7 @@ __all__ = [
     "save",
     "save_async",
     "set_print_options",
+    "share",
     "sparse_coo",
     "uint16",
     "uint32",

@@ -382,6 +382,7 @@ void bind_file(nb::module_& m);
 void bind_save(nb::module_& m);
 void bind_file_writer(nb::module_& m);
 void bind_save_async(nb::module_& m);
+void bind_share(nb::module_& m);
 void bind_stream(nb::module_& m);
 void bind_stream_decoder(nb::module_& m);
 void bind_composite(nb::module_& m);

@@ -41,15 +41,16 @@ io::Mode mode_from(std::string_view name, const std::string& where) {
            (where == "mode" ? "; a file is written by hurray.save or hurray.FileWriter" : ""));
 }
 
-/// `mode=`, else the environment's, else `mapped` where mapping is a good default (section 19.3).
-io::Mode mode_argument(nb::handle mode, const std::string& path, io::Mode mapped) {
+/// `mode=`, else the environment's, else what `otherwise()` returns (section 19.3).
+template <class Otherwise>
+io::Mode mode_argument(nb::handle mode, Otherwise&& otherwise) {
   if (!mode.is_none()) {
     if (!PyUnicode_Check(mode.ptr())) fail(PyExc_TypeError, "mode must be a str or None");
     return mode_from(utf8_argument(mode, "mode"), "mode");
   }
   const char* set = std::getenv(mode_variable);
   if (set != nullptr && *set != '\0') return mode_from(set, mode_variable);
-  return io::is_local_file(path) ? mapped : io::Mode::memory;
+  return otherwise();
 }
 
 /// `verify` and the limits of 04-file.md section 12, as keywords of `load` and `open`. `None`: the
@@ -107,9 +108,20 @@ struct Limits {
   }
 };
 
-io::File open_file(const std::string& path, nb::handle mode, io::Mode mapped,
-                   const Limits& limits) {
-  const io::OpenOptions options = limits.options(mode_argument(mode, path, mapped));
+/// A descriptor of a regular file or of shared memory (09-models-and-frameworks.md section 2).
+std::optional<int> descriptor_argument(nb::handle source) {
+  if (!PyLong_Check(source.ptr()) || PyBool_Check(source.ptr())) return std::nullopt;
+  return static_cast<int>(unsigned_argument(source, "path", std::numeric_limits<int>::max()));
+}
+
+io::File open_file(nb::handle source, nb::handle mode, io::Mode mapped, const Limits& limits) {
+  if (const auto descriptor = descriptor_argument(source)) {
+    const io::OpenOptions options = limits.options(mode_argument(mode, [&] { return mapped; }));
+    return unwrap_waited(without_gil([&] { return io::File::over(*descriptor, options); }));
+  }
+  const std::string path = path_argument(source);
+  const io::OpenOptions options = limits.options(
+      mode_argument(mode, [&] { return io::is_local_file(path) ? mapped : io::Mode::memory; }));
   return unwrap_waited(without_gil([&] { return io::File::open(path, options); }));
 }
 
@@ -170,7 +182,7 @@ void verify(const io::File& file, nb::handle names) {
 }
 
 nb::dict load(nb::handle path, nb::handle names, nb::handle mode, const Limits& limits) {
-  const io::File file = open_file(path_argument(path), mode, io::Mode::copy_on_write, limits);
+  const io::File file = open_file(path, mode, io::Mode::copy_on_write, limits);
   if (names.is_none() && limits.verifies() == true) verify(file, names);
   std::vector<std::size_t> entries;
   if (names.is_none()) {
@@ -191,6 +203,8 @@ nb::dict load(nb::handle path, nb::handle names, nb::handle mode, const Limits& 
 }
 
 nb::dict load_kv(nb::handle path) {
+  if (const auto descriptor = descriptor_argument(path))
+    return wrap_key_values(unwrap(without_gil([&] { return io::File::over(*descriptor); })).kv());
   const std::string file = path_argument(path);
   return wrap_key_values(unwrap(without_gil([&] { return io::load_kv(file); })));
 }
@@ -224,7 +238,7 @@ Identity identity_of(const io::File& file) noexcept {
 class PyFile {
  public:
   PyFile(nb::handle path, nb::handle mode, Limits limits)
-      : file_(open_file(path_argument(path), mode, io::Mode::map, limits)),
+      : file_(open_file(path, mode, io::Mode::map, limits)),
         path_(file_->path()),
         mode_(file_->mode()),
         limits_(std::move(limits)) {}
@@ -256,6 +270,10 @@ class PyFile {
 
   /// Function of `hurray._rebuild` and its arguments.
   nb::tuple reduced() const {
+    if (path_.empty())
+      fail(PyExc_TypeError,
+           "a File over a descriptor cannot be pickled; send the descriptor, or what hurray.share "
+           "returned, and open that");
     const Identity now = identity_of(file());
     return python::reduced(
         "file", nb::make_tuple(nb::module_::import_("os.path").attr("abspath")(path_object()),
@@ -598,7 +616,7 @@ void bind_file(nb::module_& m) {
            nb::object descriptor_bytes, nb::object tensor_bytes, nb::object composite_depth,
            nb::object spool_bytes) {
           return std::make_unique<PyFile>(
-              path_argument(path), mode_argument(mode, {}, io::Mode::map),
+              path_argument(path), mode_argument(mode, [] { return io::Mode::map; }),
               Limits{checked, index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes,
                      composite_depth, spool_bytes},
               Identity{unsigned_argument(size, "size", UINT64_MAX),
@@ -620,9 +638,13 @@ void bind_file(nb::module_& m) {
                      composite_depth, spool_bytes});
         },
         nb::arg("path"), nb::kw_only(), nb::arg("mode") = nb::none(), limits...,
-        nb::sig("def open(path: str | os.PathLike[str], *, " HURRAY_MODE_SIG HURRAY_LIMITS_SIG
+        nb::sig("def open(path: str | os.PathLike[str] | int, *, " HURRAY_MODE_SIG HURRAY_LIMITS_SIG
                 ") -> hurray.file.File"),
         "Open a `.hrry` file as a read-only mapping of names to tensors and composites.\n\n"
+        "`path` may be the number of an open descriptor, of a regular file or of what `share` "
+        "made; "
+        "it is\n"
+        "duplicated. Shared memory is mapped only where it is sealed, and read otherwise.\n\n"
         "`mode`: \"map\" maps it, read-only; \"copy_on_write\" maps it so that writes stay in "
         "this\n"
         "process; \"memory\" reads each tensor when it is asked for. Default: the environment "
@@ -647,7 +669,7 @@ void bind_file(nb::module_& m) {
         nb::arg("path"), nb::kw_only(), nb::arg("names") = nb::none(), nb::arg("mode") = nb::none(),
         limits...,
         nb::sig(
-            "def load(path: str | os.PathLike[str], *, "
+            "def load(path: str | os.PathLike[str] | int, *, "
             "names: collections.abc.Iterable[str] | None = None, " HURRAY_MODE_SIG HURRAY_LIMITS_SIG
             ") -> dict[str, Tensor | Composite]"),
         "The tensors and composites of a `.hrry` file, all of them or those in `names` (in that "
@@ -662,7 +684,7 @@ void bind_file(nb::module_& m) {
         "ValueError.");
   });
   m.def("load_kv", load_kv, nb::arg("path"),
-        nb::sig("def load_kv(path: str | os.PathLike[str]) -> dict[str, typing.Any]"),
+        nb::sig("def load_kv(path: str | os.PathLike[str] | int) -> dict[str, typing.Any]"),
         "The typed metadata of a `.hrry` file; reads nothing else. Raises FileError.");
 }
 

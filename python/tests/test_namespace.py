@@ -34,7 +34,7 @@ SECTIONS = "Statistics Shard ExtensionType".split()
 OTHER_CLASSES = "FileWriter StreamDecoder StreamReader StreamWriter AlignedAllocatorCtx PrintOptionsCtx".split()
 FUNCTIONS = (
     "zeros ones empty full zeros_like ones_like empty_like full_like arange eye linspace from_numpy from_torch "
-    "from_scipy sparse_coo from_dlpack asarray from_hurray aligned_allocator load save save_async load_kv set_print_options "
+    "from_scipy sparse_coo share from_dlpack asarray from_hurray aligned_allocator load save save_async load_kv set_print_options "
     "get_print_options print_options buffer_size_bytes decode_quantization layout_tag_kind validate_colocation"
 ).split()
 CONSTANTS = "MIN_BUFFER_ALIGNMENT PAGE_ALIGNMENT".split()

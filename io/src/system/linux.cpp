@@ -209,6 +209,31 @@ Result<std::size_t> read_at(int descriptor, std::span<std::byte> into, std::uint
   return done;
 }
 
+Result<Handle> sealable_memory(const std::string& name) {
+  const int number = ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (number < 0) return failure("memfd_create");
+  return Handle(number);
+}
+
+Result<void> seal(int descriptor) {
+  constexpr int all = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+  if (::fcntl(descriptor, F_ADD_SEALS, all) != 0) return failure("fcntl(F_ADD_SEALS)");
+  return {};
+}
+
+std::optional<bool> sealed(int descriptor) noexcept {
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0 || status.st_nlink != 0) return std::nullopt;
+  const int seals = ::fcntl(descriptor, F_GET_SEALS);
+  if (seals < 0) return std::nullopt;
+#if defined(F_SEAL_FUTURE_WRITE)
+  constexpr int unwritable = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
+#else
+  constexpr int unwritable = F_SEAL_WRITE;
+#endif
+  return (seals & F_SEAL_SHRINK) != 0 && (seals & unwritable) != 0;
+}
+
 std::uint64_t page_bytes() noexcept { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
 std::vector<bool> resident_pages(int descriptor, std::uint64_t offset, std::uint64_t size) {

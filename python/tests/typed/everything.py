@@ -324,6 +324,10 @@ def streams(path: Path, t: hurray.Tensor, connection: socket.socket) -> None:
             both: hurray.Tensor | hurray.Composite = item
             print(both)
     hurray.StreamReader(connection, read_timeout=2.5, max_tensor_bytes=1 << 30, max_item_members=4).close()
+    with hurray.share({"w": hurray.zeros([2])}, kv={"a": 1}) as shared:
+        number: int = shared.fileno()
+        print(hurray.open(number).names, hurray.load(number), hurray.load_kv(number), shared.name)
+        shared.close()
     decoder = hurray.StreamDecoder(max_buffer_bytes=1 << 20, expected_items=3)
     items: list[hurray.Tensor | hurray.Composite] = decoder.feed(data)
     decoder.finish()

@@ -146,7 +146,9 @@ struct Entry {
 class HURRAY_EXPORT File {
  public:
   static Result<File> open(std::string path, const OpenOptions& options = {});
-  /// What an open descriptor is for, from its start whatever its position; it is duplicated.
+  /// What an open descriptor is for, from its start whatever its position; it is duplicated. Memory
+  /// without a name (a memfd) is mapped where it is sealed, as a `SharedImage` is, and else read in
+  /// mode `memory`.
   static Result<File> over(int descriptor, const OpenOptions& options = {});
   /// A file's bytes in memory. In mode `map` tensors share `image`, which must be on 64; in the
   /// others they are copies.
