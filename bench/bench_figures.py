@@ -9,47 +9,17 @@ the quartiles are wider than 15 % of the median.
 import argparse
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import timeit
 
 import numpy as np
 
 import hurray
+from measure import alternate, quartiles, report, timed
 
 GIB = 1 << 30
-
-
-def quartiles(values):
-    low, middle, high = statistics.quantiles(values, n=4)
-    return low, middle, high
-
-
-def report(what, ours, theirs, target):
-    """Ratios of pairs: how much faster we are (theirs / ours)."""
-    low, middle, high = quartiles([b / a for a, b in zip(ours, theirs)])
-    verdict = "" if (high - low) / middle <= 0.15 else "  (quartiles wider than 15 %: not measurable here)"
-    print(f"{what}: {middle:.2f}x [{low:.2f}, {high:.2f}] over {len(ours)} pairs, target {target}; "
-          f"medians {statistics.median(ours) * 1e3:.3f} ms against "
-          f"{statistics.median(theirs) * 1e3:.3f} ms{verdict}", flush=True)
-
-
-def timed(call):
-    began = time.perf_counter()
-    call()
-    return time.perf_counter() - began
-
-
-def alternate(pairs, ours, theirs):
-    ours(), theirs()
-    a, b = [], []
-    for i in range(pairs):
-        for call, out in ((ours, a), (theirs, b)) if i % 2 == 0 else ((theirs, b), (ours, a)):
-            out.append(timed(call))
-    return a, b
 
 
 def bench_open(folder, pairs):
@@ -134,12 +104,7 @@ def bench_save(folder, pairs):
         return seconds
 
     def pairs_of(ours, theirs):
-        a, b = [], []
-        run(ours), run(theirs)
-        for i in range(pairs):
-            for make, out in ((ours, a), (theirs, b)) if i % 2 == 0 else ((theirs, b), (ours, a)):
-                out.append(run(make))
-        return a, b
+        return alternate(pairs, ours, theirs, clock=run)
 
     report("save 1 GiB without sums, against a bare write loop",
            *pairs_of(lambda: save(False), bare_write), "0.95x")

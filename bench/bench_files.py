@@ -12,35 +12,24 @@ import ctypes
 import mmap
 import os
 import shutil
-import statistics
 import subprocess
 import tempfile
-import time
 
 import numpy as np
 
 import hurray
-
-
-def quartiles(values):
-    return statistics.quantiles(values, n=4)
+import measure
+from measure import alternate, timed
 
 
 def report(what, pairs, ours, theirs, target, before=lambda: None):
     """`before` runs outside of the measurement."""
-    a, b = [], []
-    for i in range(pairs + 1):
-        for call, out in ((ours, a), (theirs, b)) if i % 2 == 0 else ((theirs, b), (ours, a)):
-            before()
-            began = time.perf_counter()
-            result = call()
-            out.append(time.perf_counter() - began)
-            del result
-    del a[0], b[0]  # a first round for caches and clocks
-    low, middle, high = quartiles([y / x for x, y in zip(a, b)])
-    verdict = "" if (high - low) / middle <= 0.15 else "  (quartiles wider than 15 %: not measurable here)"
-    print(f"{what}: {middle:.2f}x [{low:.2f}, {high:.2f}] over {pairs} pairs, target {target}; medians "
-          f"{statistics.median(a) * 1e3:.1f} ms against {statistics.median(b) * 1e3:.1f} ms{verdict}", flush=True)
+
+    def clock(call):
+        before()
+        return timed(call)
+
+    measure.report(what, *alternate(pairs, ours, theirs, clock=clock), target)
 
 
 SUM = r"""

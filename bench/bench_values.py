@@ -8,14 +8,14 @@ NumPy has several ways, the fastest is taken.
 """
 
 import argparse
-import statistics
 import struct
-import time
 
 import numpy as np
 
 import hurray
+import measure
 from hurray.dtype import __all__ as all_dtypes
+from measure import timed_processor
 
 ROWS, COLUMNS = 4096, 4096
 random = np.random.default_rng(7)
@@ -49,30 +49,8 @@ def dtype_of(name):
 # ---- measuring --------------------------------------------------------------------------------------
 
 
-def quartiles(values):
-    return statistics.quantiles(values, n=4)
-
-
-def timed(call):
-    """Seconds of the processor, the system's work included: others on the machine count little then."""
-    began = time.thread_time()
-    result = call()
-    took = time.thread_time() - began
-    del result
-    return took
-
-
 def report(what, pairs, ours, theirs, target):
-    ours(), theirs()
-    a, b = [], []
-    for i in range(pairs):
-        for call, out in ((ours, a), (theirs, b)) if i % 2 == 0 else ((theirs, b), (ours, a)):
-            out.append(timed(call))
-    low, middle, high = quartiles([y / x for x, y in zip(a, b)])
-    verdict = "" if (high - low) / middle <= 0.15 else "  (quartiles wider than 15 %: not measurable here)"
-    print(f"{what}: {middle:.2f}x [{low:.2f}, {high:.2f}] over {pairs} pairs, target {target}; medians "
-          f"{statistics.median(a) * 1e3:.3f} ms against {statistics.median(b) * 1e3:.3f} ms{verdict}",
-          flush=True)
+    measure.report(what, *measure.alternate(pairs, ours, theirs, clock=timed_processor), target)
 
 
 def same(a, b):
@@ -84,7 +62,7 @@ def fastest(ways, expected):
     """The way with the least time of five, each checked."""
     for way in ways.values():
         same(way(), expected)
-    times = {name: min(timed(way) for _ in range(5)) for name, way in ways.items()}
+    times = {name: min(timed_processor(way) for _ in range(5)) for name, way in ways.items()}
     name = min(times, key=times.get)
     return name, ways[name]
 

@@ -12,13 +12,18 @@ def quartiles(values):
     return tuple(statistics.quantiles(values, n=4)) if len(values) > 1 else (values[0],) * 3
 
 
-def timed(call):
+def timed(call, clock=time.perf_counter):
     """Seconds of `call()`; what it returns is dropped outside the clock."""
-    began = time.perf_counter()
+    began = clock()
     result = call()
-    took = time.perf_counter() - began
+    took = clock() - began
     del result
     return took
+
+
+def timed_processor(call):
+    """The same of the processor, the system's work included: others on the machine count little then."""
+    return timed(call, time.thread_time)
 
 
 def alternate(pairs, ours, theirs, *, clock=timed):
@@ -51,3 +56,8 @@ class Ratio:
     def as_dict(self):
         return {"pairs": self.pairs, "ratio": {"low": self.low, "median": self.median, "high": self.high},
                 "seconds": {"ours": self.ours, "theirs": self.theirs}, "measurable": self.measurable}
+
+
+def report(what, ours, theirs, target):
+    """One line from the seconds of both sides."""
+    print(f"{what}: {Ratio(ours, theirs)}, target {target}", flush=True)

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Benchmarks: bench/*.cpp with Google Benchmark, then every bench/bench_*.py (ratios to other libraries, made of
-# pairs in one run), then bench/test_*.py with pytest-benchmark, whose times are compared with those of the last run
-# here (build/benchmarks): what lost more than 10 % is named. FRAMEWORKS=1 adds PyTorch and JAX. Arguments are names
-# of parts: cpp, scripts, calls.
+# Benchmarks: bench/*.cpp with Google Benchmark, then every bench/bench_*.py (ratios to other libraries, made of pairs
+# in one run), bench/report.py (files and streams beside other libraries, on the same tensors: a report in
+# build/benchmarks/report; QUICK=1 takes small tensors), then bench/test_*.py with pytest-benchmark, whose times are
+# compared with those of the last run here (build/benchmarks): what lost more than 10 % is named. FRAMEWORKS=1 adds
+# PyTorch and JAX. Arguments are names of parts: cpp, scripts, report, calls.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/python.sh
 source tools/python.sh
 
-parts=" ${*:-cpp scripts calls} "
+parts=" ${*:-cpp scripts report calls} "
 wanted() { [[ $parts == *" $1 "* ]]; }
 
 tools/setup.sh cpp python
@@ -18,7 +19,7 @@ if wanted cpp; then
   cmake --build --preset bench
   [[ ! -x build/bench/bench/hurray_bench ]] || build/bench/bench/hurray_bench
 fi
-wanted scripts || wanted calls || exit 0
+wanted scripts || wanted report || wanted calls || exit 0
 
 tools/wheel.sh --local
 requirements=(-r python/requirements-test.txt -r python/requirements-bench.txt)
@@ -33,6 +34,10 @@ if wanted scripts; then
     echo "== $script"
     python "$script"
   done
+fi
+if wanted report; then
+  echo "== bench/report.py"
+  python bench/report.py ${QUICK:+--quick}
 fi
 if wanted calls; then
   echo "== bench/test_*.py"
