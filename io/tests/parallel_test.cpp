@@ -24,8 +24,8 @@ TEST(Parallel, EveryPieceOnceByThreadsWithWorkOfTheirOwn) {
   std::atomic<int> made = 0;
   const auto done = in_parallel(calls.size(), 4, patience, "", [&] {
     ++made;
-    return [&, own = 0](std::size_t k) mutable -> Result<void> {
-      ++own;
+    return [&, own = std::size_t{0}](std::size_t k) mutable -> Result<void> {
+      if (++own > calls.size()) return numbered(k);
       ++calls[k];
       return {};
     };
