@@ -34,7 +34,7 @@ struct Element {
                                 " does not fit in " + std::string(name(dtype)));
 }
 [[noreturn]] void wrong_kind(nb::handle value, DType dtype) {
-  fail(PyExc_TypeError, "a value of a " + std::string(name(dtype)) + " tensor cannot be a " +
+  fail(PyExc_TypeError, "a tensor of " + std::string(name(dtype)) + " has no values of type " +
                             python::type_name(value));
 }
 

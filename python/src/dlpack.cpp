@@ -393,6 +393,35 @@ bool never_changes(nb::handle object) {
   return package == "jax" || package == "jaxlib";
 }
 
+/// Where element [0, …, 0] is. All elements must fit into the address space, and the way to them
+/// into a pointer difference: nothing else that an exporter says about its memory can be judged.
+const std::byte* first_element(const dlpack::Tensor& tensor, const ArraySource& source) {
+  if (source.shape.is_empty()) return static_cast<const std::byte*>(tensor.data);
+  const auto outside = [&]() -> const std::byte* {
+    malformed("byte_offset " + std::to_string(tensor.byte_offset) +
+              " and the strides lead out of the address space");
+  };
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
+  const auto first = checked_add<std::uint64_t>(address, tensor.byte_offset);
+  auto low = first, high = first ? checked_add<std::uint64_t>(*first, source.item_bytes) : first;
+  for (std::size_t k = 0; k < source.shape.rank() && low && high; ++k) {
+    const std::int64_t stride = source.strides[k];
+    const std::uint64_t step =
+        stride < 0 ? 0 - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
+    const auto reach = checked_mul<std::uint64_t>(step, source.shape[k] - 1);
+    if (!reach) return outside();
+    if (stride >= 0)
+      high = checked_add(*high, *reach);
+    else
+      low = *reach < *low ? std::optional(*low - *reach) : std::nullopt;
+  }
+  constexpr std::uint64_t longest = std::numeric_limits<std::ptrdiff_t>::max();
+  if (!low || !high || *high > std::numeric_limits<std::uintptr_t>::max() ||
+      tensor.byte_offset > longest || *high - *low > longest)
+    return outside();
+  return static_cast<const std::byte*>(tensor.data) + static_cast<std::size_t>(tensor.byte_offset);
+}
+
 /// Address, sizes and byte strides, for any memory.
 HostArray array_of(Imported&& imported) {
   const dlpack::Tensor& tensor = imported.tensor;
@@ -456,7 +485,7 @@ HostArray array_of(Imported&& imported) {
   if (source.origin == nullptr && !source.shape.is_empty())
     fail(Exc::unsupported,
          "the exporter gives no address for " + std::to_string(source.shape.count()) + " elements");
-  if (source.origin != nullptr) source.origin += tensor.byte_offset;
+  source.origin = first_element(tensor, source);
   return array;
 }
 

@@ -357,9 +357,33 @@ auto by_dlpack_or_array(nb::handle object, Take&& take, ByArray&& by_array) {
   return by_array();
 }
 
+/// NumPy takes the values of masked arrays out of a list, and leaves their masks there.
+void refuse_masks_inside(nb::handle object, int depth = 0) {
+  const bool list = PyList_Check(object.ptr()), tuple = PyTuple_Check(object.ptr());
+  if ((!list && !tuple) || depth > static_cast<int>(max_rank)) return;
+  const nb::object items = nb::steal(PySequence_Tuple(object.ptr()));
+  if (!items.is_valid()) throw nb::python_error();
+  for (nb::handle item : nb::borrow<nb::tuple>(items)) {
+    if (PyLong_CheckExact(item.ptr()) || PyFloat_CheckExact(item.ptr())) continue;
+    refuse_masked(item);
+    refuse_masks_inside(item, depth + 1);
+  }
+}
+
+void refuse_sparse(nb::handle object) {
+  const nb::object module = nb::getattr(object.type(), "__module__", nb::none());
+  if (PyUnicode_Check(module.ptr()) &&
+      nb::cast<std::string_view>(module).starts_with("scipy.sparse"))
+    fail(Exc::unsupported, python::type_name(object) +
+                               " is sparse; hurray.from_scipy takes CSR and CSC matrices, "
+                               "hurray.sparse_coo coordinates, and .toarray() makes an array");
+}
+
 nb::object through_numpy(nb::handle object, Copy copy) {
   const nb::module_ numpy = import_optional("numpy", "numpy");
   numpy_api();
+  refuse_sparse(object);
+  refuse_masks_inside(object);
   const bool has_array = nb::hasattr(object, "__array__") ||
                          nb::hasattr(object, "__array_interface__") ||
                          nb::hasattr(object, "__array_struct__");
@@ -461,6 +485,8 @@ nb::object asarray(nb::handle object, nb::handle dtype, nb::handle device, nb::h
   nb::object array;
   if (!is_array) {
     if (rule == Copy::never) must_copy(object);
+    refuse_sparse(object);
+    refuse_masks_inside(object);
     array = nb::module_::import_("numpy").attr("asarray")(object, target);
   } else {
     const nb::object tensor = ingest(object, rule == Copy::always ? Copy::if_needed : rule);

@@ -137,7 +137,9 @@ std::optional<DType> builtin_dtype(const NumpyDescr& descr) noexcept {
   fail(Exc::unsupported,
        std::string("NumPy dtype ") +
            nb::repr(nb::handle(reinterpret_cast<PyObject*>(array.descr))).c_str() +
-           " has no counterpart here; convert it with .astype() first");
+           " has no counterpart here; " +
+           (array.descr->kind == 'O' ? "these are Python objects: make an array of numbers of them"
+                                     : "convert it with .astype() first"));
 }
 
 }  // namespace
@@ -218,15 +220,18 @@ bool is_numpy_scalar(nb::handle object) noexcept {
          PyObject_TypeCheck(object.ptr(), static_cast<PyTypeObject*>(api[generic_type])) != 0;
 }
 
+void refuse_masked(nb::handle object) {
+  const nb::object ma = imported("numpy.ma");
+  if (ma.is_valid() && nb::isinstance(object, nb::getattr(ma, "MaskedArray")))
+    fail(Exc::unsupported,
+         "this is a masked array, and its mask would be lost; pass a.filled(value),"
+         " or data and mask as two tensors");
+}
+
 HostArray host_array(nb::handle ndarray) {
   const auto& array = *reinterpret_cast<const NumpyArray*>(ndarray.ptr());
-  if (Py_TYPE(ndarray.ptr()) != static_cast<PyTypeObject*>(table[array_type])) {
-    const nb::object ma = imported("numpy.ma");
-    if (ma.is_valid() && nb::isinstance(ndarray, nb::getattr(ma, "MaskedArray")))
-      fail(Exc::unsupported,
-           "this is a masked array, and its mask would be lost; pass a.filled(value),"
-           " or data and mask as two tensors");
-  }
+  if (Py_TYPE(ndarray.ptr()) != static_cast<PyTypeObject*>(table[array_type]))
+    refuse_masked(ndarray);
   const NumpyDescr& descr = *array.descr;
   const bool user = descr.type_num >= npy_first_user_type;
   const auto dtype = user ? ml_dtype(descr) : builtin_dtype(descr);

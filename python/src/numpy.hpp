@@ -30,6 +30,9 @@ bool is_numpy_scalar(nb::handle object) noexcept;
 /// An `ndarray` as a source. `UnsupportedError` naming the dtype or the mask.
 HostArray host_array(nb::handle ndarray);
 
+/// `UnsupportedError` for a masked array; anything else passes.
+void refuse_masked(nb::handle object);
+
 /// An `ndarray` over memory that `base` keeps alive: strides in bytes.
 nb::object make_ndarray(nb::object dtype, const Shape& shape, const Strides& strides, void* data,
                         bool writable, nb::object base);

@@ -94,6 +94,9 @@ void construct(PyStatistics* self, nb::kwargs given) {
                                         " must be given too: fields that share one validity"
                                         " bit come together or not at all");
   statistics.computed_mask = claimed;
+  Sizer rules;
+  Statistics::fields(statistics, rules, std::nullopt);
+  if (!rules.ok()) throw_error(rules.error());
   new (self) PyStatistics{statistics};
 }
 

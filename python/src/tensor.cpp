@@ -315,13 +315,21 @@ PyObject* compare(PyObject*, PyObject* other, int operation) {
 
 int truth(PyObject*) { return 1; }
 
+/// Without it Python reads a tensor's bytes as the text of a number.
+PyObject* number(PyObject*) {
+  PyErr_SetString(PyExc_TypeError,
+                  "a 'Tensor' is no number; take one from its array, np.asarray(t).item()");
+  return nullptr;
+}
+
 const PyType_Slot slots[] = {{Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented)},
                              {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
                              {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
                              {Py_tp_methods, dlpack_methods},
                              {0, nullptr}};
 
-/// Explains `t[i]`, `len(t)`, iteration and order where Python asks for them, and leaves
+/// Explains `t[i]`, `len(t)`, iteration, order, `int(t)` and `float(t)` where Python asks for them,
+/// and leaves
 /// `__getitem__`, `__len__` and the others absent: `hasattr`, the abstract base classes and type
 /// checkers tell the truth. Without `truth` a `len` that is refused would take `bool(t)` along.
 void explain_absent_protocols(PyObject* object) {
@@ -329,6 +337,8 @@ void explain_absent_protocols(PyObject* object) {
   type->ht_type.tp_iter = iterate;
   type->ht_type.tp_richcompare = compare;
   type->as_number.nb_bool = truth;
+  type->as_number.nb_int = number;
+  type->as_number.nb_float = number;
   type->as_mapping.mp_subscript = subscript;
   type->as_mapping.mp_length = length;
   PyType_Modified(&type->ht_type);

@@ -695,3 +695,18 @@ def test_array_is_tried_where_dlpack_fails(tmp_path):
     for call in (hurray.asarray, lambda x: hurray.save(tmp_path / "y.hrry", {"y": x})):
         with pytest.raises(UnsupportedError, match="Neither .*nor by that"):
             call(Neither(ValueError("not by this way")))
+
+
+@pytest.mark.parametrize("offset, shape, strides", [
+    (2**63, (2,), None), (2**64 - 1, (1,), None), (2**64 - 64, (64,), None), (0, (2,), (2**60,)),
+    (0, (3,), (-2**60,)), (64, (3, 2), (2**59, 2**59)),
+])
+def test_elements_beyond_the_address_space_are_malformed(offset, shape, strides):
+    for version in (None, (1, 0)):
+        x = Exporter(aligned(256), shape, 2, 64, version=version, offset=offset, strides=strides)
+        with pytest.raises(builtins.BufferError, match="out of the address space|2\\*\\*63"):
+            hurray.from_dlpack(x)
+        gc.collect()
+        assert x.deleted == 1
+    empty = Exporter(aligned(256), (0, 3), 2, 64, offset=2**63)
+    assert hurray.from_dlpack(empty).shape == (0, 3)

@@ -565,3 +565,27 @@ def test_empty_and_huge_shapes():
     deep = hurray.Tensor(bytes(4), hurray.float32, (1,) * 64)
     assert memoryview(deep).ndim == 64
     repr(deep)
+
+
+def test_masks_inside_lists_are_refused_too():
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    for value in ([masked], (1, [masked]), [[[masked]]], [np.zeros(2), masked]):
+        for dtype in (None, hurray.float32):
+            with pytest.raises(UnsupportedError, match="its mask would be lost"):
+                hurray.asarray(value, dtype=dtype)
+    assert hurray.asarray([np.zeros(2), [1, 2]]).shape == (2, 2)
+
+
+def test_tensors_are_assigned_to_parts_of_arrays():
+    array = np.zeros((2, 3))
+    array[1] = hurray.asarray([1.0, 2.0, 3.0])
+    array[0, :1] = hurray.full([1], 7.5)
+    with pytest.raises(TypeError, match=r"np.asarray\(t\).item\(\)"):  # NumPy asks for float(t)
+        array[0, 1] = hurray.full([], 49, dtype=hurray.uint8)
+    assert array.tolist() == [[7.5, 0.0, 0.0], [1.0, 2.0, 3.0]]
+
+
+@pytest.mark.parametrize("value", [{}, {1}, 2**70, lambda: 1])
+def test_objects_are_not_said_to_need_a_cast(value):
+    with pytest.raises(UnsupportedError, match="these are Python objects"):
+        hurray.asarray(value)

@@ -468,3 +468,11 @@ def test_sparse_tensors_are_written(tmp_path):
     for name, t in hurray.load(tmp_path / "s.hrry").items():
         assert t.layout == tensors[name].layout
         assert (t.to_dense().to_numpy() == tensors[name].to_dense().to_numpy()).all()
+
+
+@pytest.mark.parametrize("make", ["csr_matrix", "coo_array", "bsr_matrix"])
+def test_asarray_leads_to_the_function_for_sparse_matrices(make):
+    matrix = getattr(sp, make)(np.eye(4))
+    for dtype in (None, hurray.float32):
+        with pytest.raises(hurray.UnsupportedError, match="hurray.from_scipy"):
+            hurray.asarray(matrix, dtype=dtype)

@@ -473,3 +473,13 @@ def test_the_device_constants():
     for tag, kind in enumerate(KINDS):
         device = getattr(hurray.device, kind)
         assert (device.kind, device.tag, device.device_id, device.memory_class) == (kind, tag, 0, "standard")
+
+
+@pytest.mark.parametrize("claim, field", [
+    ({"sparsity_ratio": 2}, "sparsity_ratio"), ({"sparsity_ratio": -0.5}, "sparsity_ratio"),
+    ({"nm_n": 5, "nm_m": 4}, "nm_n"), ({"value_mean": 0.0, "value_stddev": -1.0}, "value_stddev"),
+])
+def test_claims_that_break_a_rule_are_refused_and_never_dropped(claim, field):
+    with pytest.raises(InvalidDescriptorError, match=f"statistics.{field}"):
+        Statistics(**claim)
+    assert Statistics(sparsity_ratio=float("nan")).computed_mask == 2  # unknown

@@ -3,6 +3,8 @@
 import array
 import builtins
 import collections.abc
+import math
+import operator
 import struct
 
 import pytest
@@ -944,3 +946,15 @@ def test_T():
             t.T
         assert isinstance(info.value, AttributeError)
         assert isinstance(info.value, NotImplementedError)
+
+
+@pytest.mark.parametrize("data", [b"7", b"1.5", bytes(8)])
+def test_bytes_are_never_read_as_the_text_of_a_number(data):
+    t = Tensor(data, hurray.uint8, (len(data),))
+    for convert in (int, float, complex, operator.index, round, math.floor, abs):
+        with pytest.raises(TypeError):
+            convert(t)
+    for convert in (int, float):
+        with pytest.raises(TypeError, match=r"np.asarray\(t\).item\(\)"):
+            convert(t)
+    assert not hasattr(t, "__int__") and not hasattr(t, "__float__")

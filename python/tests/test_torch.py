@@ -283,3 +283,9 @@ def test_refusals_say_only_cures_that_apply(tmp_path):
     torch.func.vmap(lambda x: look(x, "outside of vmap"))(torch.ones(2, 2))
     torch.func.grad(lambda x: look(x, "transformation .*outside of it"))(torch.ones(2))
     assert len(seen) == 2
+
+
+def test_what_the_guide_names_instead_of_torch_asarray():
+    t = hurray.asarray([1.0, 2.5])
+    for take in (torch.from_dlpack, torch.as_tensor, torch.tensor, lambda t: t.to_torch()):
+        assert take(t).dtype == torch.float64 and take(t).tolist() == [1.0, 2.5]
