@@ -18,10 +18,10 @@ namespace {
 
 /// What begins with `prefix`, which no descriptor of ours does, in words for a person.
 std::string describe_foreign_start(Errc code, std::span<const std::byte> prefix) {
-  constexpr std::string_view file_magic = "HRRYFILE";
+  // Judged by the bytes that are always there, so that no other number of them says otherwise.
+  constexpr std::string_view file_start = "HRRYF";
   const std::string_view text(reinterpret_cast<const char*>(prefix.data()), prefix.size());
-  if (text.size() > magic.size() && file_magic.starts_with(text.substr(0, file_magic.size())))
-    return "this is a .hrry file and no stream: open it as a file";
+  if (text.starts_with(file_start)) return "this is a .hrry file and no stream: open it as a file";
   if (code != Errc::invalid_magic) return {};
   return "this begins with \"" + printable(text.substr(0, magic.size())) +
          "\": no tensor begins so";

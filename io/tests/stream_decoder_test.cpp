@@ -195,6 +195,17 @@ TEST(StreamDecoder, TheFirstFailureSticksAndWhatWasCompleteStays) {
   EXPECT_EQ(to_string(decoder.finish().error()), to_string(failed.error()));
 }
 
+TEST(StreamDecoder, StrangersAreNamedAlikeHoweverTheyAreCut) {
+  for (const std::string_view stranger : {"HRRYFILE", "HRRYFI\xA9L", "HRRYF", "HRRYxyz",
+                                          "HTTP/1.1 200 OK", "\x89PNG\r\n", "H", "HRRX"}) {
+    const auto bytes = std::as_bytes(std::span(stranger));
+    const Outcome whole = read_whole(bytes);
+    EXPECT_NE(whole.error, "");
+    for (std::size_t size = 1; size <= bytes.size(); ++size)
+      EXPECT_EQ(decoded(bytes, [&] { return size; }), whole) << stranger << ' ' << size;
+  }
+}
+
 TEST(StreamDecoder, TheEndIsTheEnd) {
   StreamDecoder decoder = *StreamDecoder::create();
   ASSERT_TRUE(decoder.finish());

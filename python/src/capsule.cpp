@@ -170,7 +170,7 @@ void def_capsule(nb::class_<PyTensor>& type) {
       [](nb::handle self, nb::handle stream, bool copy) {
         if (!stream.is_none() && PyLong_Check(stream.ptr()) == 0)
           fail(PyExc_TypeError, "stream must be an int or None, got " + python::type_name(stream));
-        const PyTensor& t = *unwrap_tensor(self);
+        const PyTensor& t = self_of(self);
         if (!copy) return to_capsule(nb::borrow(self), t);
         const nb::object copied = copy_tensor(t);
         return to_capsule(copied, *unwrap_tensor(copied));

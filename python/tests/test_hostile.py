@@ -1,6 +1,9 @@
 """What hostile files and objects once did: each as a test of its whole kind."""
 
+import contextlib
+import copy
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -118,3 +121,27 @@ def test_quantization_and_extension_type_are_none():
     for thing in (t, t.descriptor):
         assert thing.quantization is None
         assert thing.extension_type is None
+
+
+@pytest.mark.filterwarnings("ignore:nanobind")
+@pytest.mark.parametrize("kind", [value for value in map(vars(hurray).get, hurray.__all__) if isinstance(value, type)]
+                         + [hurray.file.File], ids=lambda kind: kind.__name__)  # fmt: skip
+def test_no_member_of_a_half_made_object_is_undefined(kind):
+    try:
+        half = kind.__new__(kind)
+    except TypeError:
+        return
+    hidden = {"__class__", "__init_subclass__", "__subclasshook__", "__new__", "__init__", "__dir__"}
+    for name in sorted(set(dir(kind)) - hidden):
+        for arguments in ((), (1,), (half,), (None, None), (b"",)):
+            with contextlib.suppress(Exception):
+                member = getattr(half, name)
+                if callable(member):
+                    member(*arguments)
+    for use in (repr, hash, pickle.dumps, copy.copy, copy.deepcopy, hurray.asarray, hurray.from_dlpack,
+                hurray.from_hurray, hurray.StreamWriter().write, hurray.validate_colocation, lambda x: x == half,
+                lambda x: hurray.Tensor(bytes(4), x, x), lambda x: hurray.Tensor(bytes(4), hurray.uint8, [4], layout=x),
+                lambda x: hurray.Tensor(bytes(4), hurray.uint8, [4], x, statistics=x),
+                lambda x: hurray.Composite("group", shape=[], dtype=hurray.float32, members=[x])):  # fmt: skip
+        with contextlib.suppress(Exception):
+            use(half)
