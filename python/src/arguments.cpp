@@ -48,12 +48,13 @@ std::int64_t signed_argument(nb::handle value, std::string_view name) {
   return n;
 }
 
-std::vector<nb::object> sequence_argument(nb::handle value, std::string_view name) {
+std::vector<nb::object> sequence_argument(nb::handle value, std::string_view name,
+                                          std::string_view items_are) {
   // Text is a sequence too, and never the one that was meant.
   if (PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr()) ||
       PySequence_Check(value.ptr()) == 0)
-    fail(PyExc_TypeError,
-         std::string(name) + " must be a sequence of ints, got " + python::type_name(value));
+    fail(PyExc_TypeError, std::string(name) + " must be a sequence of " + std::string(items_are) +
+                              ", got " + python::type_name(value));
   const nb::object items = nb::steal(PySequence_Tuple(value.ptr()));
   if (!items.is_valid()) throw nb::python_error();
   std::vector<nb::object> result;

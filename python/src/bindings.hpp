@@ -259,8 +259,10 @@ Copy copy_argument(nb::handle value);
 /// A sequence of ints >= 0 and, where `allow_dynamic`, `None`. `call` names the caller in messages.
 Shape shape_argument(nb::handle value, bool allow_dynamic, std::string_view call);
 
-/// The items of a sequence that is not text; `TypeError` for anything else.
-std::vector<nb::object> sequence_argument(nb::handle value, std::string_view name);
+/// The items of a sequence that is not text; `TypeError` for anything else, which says what they
+/// are.
+std::vector<nb::object> sequence_argument(nb::handle value, std::string_view name,
+                                          std::string_view items = "ints");
 
 /// The bytes of a C-contiguous buffer-protocol object, held until this goes; `TypeError` for
 /// others.

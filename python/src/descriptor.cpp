@@ -239,7 +239,7 @@ nb::object from_parts(nb::handle version, nb::handle dtype, nb::handle shape,
   d.shape = shape_argument(shape, true, "");
   d.byte_offset = number_argument<std::uint64_t>(byte_offset, "byte_offset");
   d.layout = part<PyLayout>(layout, "layout").value;
-  const auto rows = sequence_argument(handles, "buffer_handles");
+  const auto rows = sequence_argument(handles, "buffer_handles", "handles");
   if (rows.size() > BufferTable::max_size)
     fail(Exc::invalid_descriptor, "a tensor has at most 255 buffers");
   for (const nb::object& row : rows)

@@ -108,8 +108,8 @@ nb::object rebuild_tensor(nb::handle descriptor, nb::handle buffers, nb::handle 
   Descriptor d = decoded(descriptor);
   if (std::holds_alternative<CompositeHead>(d.layout))
     damaged(Exc::invalid_descriptor, "the descriptor is that of a composite head");
-  const auto memories = sequence_argument(buffers, "buffers");
-  const auto flags = sequence_argument(readonly, "readonly");
+  const auto memories = sequence_argument(buffers, "buffers", "buffers");
+  const auto flags = sequence_argument(readonly, "readonly", "bools");
   if (memories.size() != d.buffers.size() || flags.size() != d.buffers.size())
     damaged(Exc::invalid_descriptor, "the descriptor has " + std::to_string(d.buffers.size()) +
                                          " buffers, and the pickle " +

@@ -178,7 +178,7 @@ void construct(PyTensor* self, nb::handle buffer, nb::handle dtype, nb::handle s
   std::vector<ExportedBytes> sources;
   sources.push_back(exported(buffer, ""));
   if (!aux_buffers.is_none())
-    for (const nb::object& item : sequence_argument(aux_buffers, "aux_buffers"))
+    for (const nb::object& item : sequence_argument(aux_buffers, "aux_buffers", "buffers"))
       sources.push_back(
           exported(item, "aux_buffers[" + std::to_string(sources.size() - 1) + "]: "));
   if (sources.size() > BufferTable::max_size)

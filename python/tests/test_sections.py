@@ -483,3 +483,13 @@ def test_claims_that_break_a_rule_are_refused_and_never_dropped(claim, field):
     with pytest.raises(InvalidDescriptorError, match=f"statistics.{field}"):
         Statistics(**claim)
     assert Statistics(sparsity_ratio=float("nan")).computed_mask == 2  # unknown
+
+
+def test_a_shard_of_another_rank_is_said_in_dimensions():
+    with pytest.raises(InvalidDescriptorError, match="shard.parent_shape: expected 1 entries, found 2"):
+        hurray.Tensor(bytes(8), hurray.uint8, (8,), shard=Shard([8, 1], [0, 0]))
+
+
+def test_what_the_items_of_a_sequence_are_is_said():
+    with pytest.raises(TypeError, match="aux_buffers must be a sequence of buffers, got bytes"):
+        hurray.Tensor(bytes(8), hurray.uint8, (8,), aux_buffers=bytes(2))

@@ -44,6 +44,15 @@ class Shard {
     };
     for (std::size_t k = 0; k < rank; ++k)
       not_dynamic({"shard.shape[]", k}, shape[k], shape_offset + 8 * k);
+    if constexpr (!std::remove_reference_t<decltype(io)>::reads)
+      io.check(self.rank() == rank, [&] {
+        return Error{.code = Errc::inconsistent,
+                     .expect = Expect::exactly,
+                     .field = "shard.parent_shape",
+                     .what = "entries",
+                     .expected = rank,
+                     .found = self.rank()};
+      });
     io.list("shard.parent_shape[]", self.numbers_, 2 * rank, 8, [&](auto& n, std::size_t i) {
       const std::size_t k = i % rank;
       const Field field{i < rank ? "shard.parent_shape[]" : "shard.shard_offset[]", k};
