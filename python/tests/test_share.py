@@ -3,7 +3,6 @@
 import fcntl
 import gc
 import mmap
-import multiprocessing
 import os
 import pathlib
 import pickle
@@ -95,22 +94,34 @@ def test_writes_stay_in_the_process(arrays):
         assert hurray.open(shared.fileno())["ids"].to_numpy()[0] == 0
 
 
+CHILDREN = """
+import multiprocessing, sys
+import numpy as np
+import hurray
+
 def child(shared, queue):
     with hurray.open(shared.fileno()) as f:
-        queue.put((f["w"].to_numpy().sum(), f.kv, shared.name))
+        queue.put((float(f["w"].to_numpy().sum()), f.kv, shared.name))
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    queue = context.Queue()
+    with hurray.share({"w": np.arange(5.0)}, kv={"a": 1}) as shared:
+        process = context.Process(target=child, args=(shared, queue))
+        process.start()
+        assert queue.get(timeout=60) == (10.0, {"a": 1}, shared.name)
+        queue.put(shared)
+        with queue.get(timeout=60) as mine:
+            assert mine.fileno() != shared.fileno() and hurray.load_kv(mine.fileno()) == {"a": 1}
+        process.join()
+        assert process.exitcode == 0
+"""
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_children_of_multiprocessing(arrays, method):
-    context = multiprocessing.get_context(method)
-    queue = context.Queue()
-    with hurray.share(arrays, kv={"a": 1}) as shared:
-        process = context.Process(target=child, args=(shared, queue))
-        process.start()
-        assert queue.get(timeout=60) == (arrays["w"].sum(), {"a": 1}, shared.name)
-        process.join()
-        assert process.exitcode == 0
+def test_children_of_multiprocessing(tmp_path, method):
+    (tmp_path / "program.py").write_text(CHILDREN)
+    subprocess.run([sys.executable, tmp_path / "program.py", method], check=True, timeout=120)
 
 
 def test_it_travels_over_a_socket():
@@ -217,6 +228,7 @@ def test_pipes_and_sockets_are_no_files():
 def test_nothing_is_left_of_what_cannot_be_shared():
     def descriptors():
         return len(os.listdir("/proc/self/fd"))
+    gc.collect()
     before = descriptors()
     for tensors, kv, error in (({"w": object()}, None, hurray.UnsupportedError), ({"": np.ones(2)}, None, hurray.FileError),
                                ({"w": np.ones(2)}, {"k": None}, hurray.FileError), ([1], None, TypeError)):
