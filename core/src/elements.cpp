@@ -90,9 +90,12 @@ IndexBuffers index_buffers(const Tensor& tensor) noexcept {
 }
 
 bool ambiguous_bool(const Tensor& tensor) noexcept {
-  const Descriptor& d = tensor.descriptor();
-  if (d.dtype != DType::bool_ || tensor.provenance() != Provenance::outside) return false;
-  const std::uint64_t size = tensor.buffer(0).size();
+  return tensor.provenance() == Provenance::outside && ambiguous_bool(tensor.descriptor());
+}
+
+bool ambiguous_bool(const Descriptor& d) noexcept {
+  if (d.dtype != DType::bool_ || d.buffers.empty()) return false;
+  const std::uint64_t size = d.buffers[0].byte_size;
   // `n` bytes, where packed bits would be fewer.
   const auto matches = [size](std::optional<std::uint64_t> n) { return n == size && size > 1; };
   return std::visit(

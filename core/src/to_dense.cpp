@@ -10,7 +10,7 @@
 #include "hurray/checked.hpp"
 #include "hurray/data_checks.hpp"
 #include "hurray/gather.hpp"
-#include "packed_bits.hpp"
+#include "move_elements.hpp"
 #include "result_limit.hpp"
 #include "stored_entries.hpp"
 
@@ -92,50 +92,16 @@ class Mover {
   void steps(std::int64_t to, std::int64_t to_step, std::int64_t slot, std::int64_t slot_step,
              std::uint64_t count) noexcept {
     if (!inside(to, to_step, slot, slot_step, count)) return;
-    if (width_ < 8) return packed(to, to_step, slot, slot_step, count);
+    if (width_ < 8) {
+      const auto width = static_cast<std::int64_t>(width_);
+      return move_packed(width_, to_, to * width, to_step * width, from_,
+                         static_cast<std::int64_t>(before_) * 8 + slot * width, slot_step * width,
+                         count);
+    }
     const auto bytes = static_cast<std::int64_t>(width_ / 8);
-    std::byte* target = to_ + to * bytes;
-    const std::byte* source = from_ + (static_cast<std::int64_t>(before_) + slot * bytes);
-    const std::int64_t forward = to_step * bytes;
-    const std::int64_t along = slot_step * bytes;
-    switch (width_) {
-      case 8:
-        return items<1>(target, forward, source, along, count);
-      case 16:
-        return items<2>(target, forward, source, along, count);
-      case 32:
-        return items<4>(target, forward, source, along, count);
-      case 64:
-        return items<8>(target, forward, source, along, count);
-      case 128:
-        return items<16>(target, forward, source, along, count);
-      default:
-        for (; count > 0; --count) {
-          std::memcpy(target, source, static_cast<std::size_t>(bytes));
-          if (count == 1) return;
-          target += forward;
-          source += along;
-        }
-    }
-  }
-
-  template <std::size_t Bytes>
-  static void items(std::byte* to, std::int64_t to_step, const std::byte* from,
-                    std::int64_t from_step, std::uint64_t count) noexcept {
-    for (;; to += to_step, from += from_step) {
-      std::memcpy(to, from, Bytes);
-      if (--count == 0) return;
-    }
-  }
-
-  void packed(std::int64_t to, std::int64_t to_step, std::int64_t slot, std::int64_t slot_step,
-              std::uint64_t count) noexcept {
-    const auto width = static_cast<std::int64_t>(width_);
-    std::int64_t target = to * width;  // bits
-    std::int64_t source = static_cast<std::int64_t>(before_) * 8 + slot * width;
-    for (; count > 0; --count, target += to_step * width, source += slot_step * width)
-      put_bits(to_ + (target >> 3), static_cast<unsigned>(target & 7), width_,
-               take_bits(from_ + (source >> 3), static_cast<unsigned>(source & 7), width_));
+    move_items(width_ / 8, to_ + to * bytes, to_step * bytes,
+               from_ + (static_cast<std::int64_t>(before_) + slot * bytes), slot_step * bytes,
+               count);
   }
 
   unsigned width_;

@@ -158,6 +158,8 @@ HURRAY_EXPORT IndexBuffers index_buffers(const Tensor& tensor) noexcept;
 /// dense or block-paged layout also: per place for one, padding included), where packed bits need
 /// fewer: nobody can tell which of the two it holds (D22).
 HURRAY_EXPORT bool ambiguous_bool(const Tensor& tensor) noexcept;
+/// The same of a tensor from outside that has this descriptor.
+HURRAY_EXPORT bool ambiguous_bool(const Descriptor& descriptor) noexcept;
 
 namespace detail {
 

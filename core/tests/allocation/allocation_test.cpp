@@ -10,6 +10,7 @@
 #include "hurray/dequantize.hpp"
 #include "hurray/materialize.hpp"
 #include "hurray/quantization_checks.hpp"
+#include "hurray/selection.hpp"
 #include "hurray/statistics_of.hpp"
 #include "hurray/tensor.hpp"
 #include "hurray/to_dense.hpp"
@@ -310,6 +311,29 @@ TEST(Allocation, LimitsComeBeforeTheMemory) {
   refused(to_dense(sparse, {.max_bytes = 8 * gib - 1}), 8 * gib);
   refused(dequantize(codes, {.max_bytes = 4 * gib - 1}), 4 * gib);
   refused(materialize(item, nullptr, {.max_bytes = 8 * gib - 1}), 8 * gib);
+}
+
+TEST(Allocation, PlansOfSelectionsRunOutCleanly) {
+  const Layout layouts[] = {RowMajor{}, Tiled({4, 4}), Morton{{4, 4}},
+                            Hilbert{.order = 4, .rank = 2}};
+  for (const Layout& layout : layouts) {
+    Descriptor d = dense(DType::uint4, {16, 16});
+    d.layout = layout;
+    d.buffers = {handle(128)};
+    const Selection selection{{.start = 1, .step = 2}, {.stop = 9}};
+    EXPECT_GT(fail_everywhere([&]() -> Result<bool> {
+                auto plan = SelectionPlan::of(d, selection);
+                if (!plan) return plan.error();
+                auto pieces = plan->pieces({.piece_bytes = 64});
+                if (!pieces) return pieces.error();
+                ReadPiece piece;
+                for (;;) {
+                  const auto more = pieces->next(piece);
+                  if (!more || !*more) return more;
+                }
+              }),
+              4);
+  }
 }
 
 }  // namespace

@@ -33,6 +33,17 @@ struct DigitRun {
 /// about 5 KiB and never on the heap; freely shared between threads.
 class DigitCodec {
  public:
+  /// `size` values (at least 2) of which each is `unit` elements along `dimension` and `stride`
+  /// elements in memory.
+  struct Digit {
+    std::uint64_t size;
+    std::uint64_t unit;
+    std::int64_t stride;
+    std::uint8_t dimension;
+    bool leads;   ///< No slower digit of its dimension.
+    bool ragged;  ///< Has fewer values in the last unit of the slower digits.
+  };
+
   /// Precondition: not dynamic, and the product of the sizes fits in 63 bits or is 0.
   HURRAY_EXPORT explicit DigitCodec(const Shape& shape) noexcept;
 
@@ -57,6 +68,9 @@ class DigitCodec {
   /// without an inverse, and then `index` holds nothing of use.
   HURRAY_EXPORT bool index_of(std::int64_t offset, std::span<std::uint64_t> index) const noexcept;
 
+  /// Slowest first; those that never move are left out. None where the shape is empty.
+  std::span<const Digit> digits() const noexcept { return {digits_.data(), count_}; }
+
   /// Calls `each(index, offset)` for all elements in the order of the digits, until it is false;
   /// returns whether it was true to the end. Padding costs nothing.
   template <class Each>
@@ -68,14 +82,6 @@ class DigitCodec {
  private:
   friend class detail::DigitWalk;
 
-  struct Digit {
-    std::uint64_t size;  // values, at least 2
-    std::uint64_t unit;
-    std::int64_t stride;
-    std::uint8_t dimension;
-    bool leads;   // no slower digit of its dimension
-    bool ragged;  // has fewer values in the last unit of the slower digits
-  };
   // Not more than 62 sizes above 1 have a product below 2^63: once the sizes of the grid, once
   // those of all digits inside a tile.
   static constexpr std::size_t max_digits = 124;
