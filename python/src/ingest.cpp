@@ -129,8 +129,10 @@ Buffer copied_buffer(const HostArray& array, Order order) {
   const auto copy = [&] {
     const std::uint64_t stored = stored_bytes(array);
     if (array.packed || (!converted(array) && order == order_of(array) && order != Order::other)) {
-      std::memcpy(buffer.data(), array.source.origin, static_cast<std::size_t>(stored));
-      std::memset(buffer.data() + stored, 0, static_cast<std::size_t>(size - stored));
+      if (stored != 0)
+        std::memcpy(buffer.data(), array.source.origin, static_cast<std::size_t>(stored));
+      if (size != stored)
+        std::memset(buffer.data() + stored, 0, static_cast<std::size_t>(size - stored));
       if (array.packed) clear_behind_last(array, buffer.bytes());
     } else {
       gather(in_order(array.source, order), 0, buffer.bytes());

@@ -145,3 +145,18 @@ def test_no_member_of_a_half_made_object_is_undefined(kind):
                 lambda x: hurray.Composite("group", shape=[], dtype=hurray.float32, members=[x])):  # fmt: skip
         with contextlib.suppress(Exception):
             use(half)
+
+
+def test_text_that_is_no_text_is_no_name():
+    for use in (lambda v: hurray.Composite(v, shape=[], dtype=hurray.float32, members=[]),
+                lambda v: hurray.CompositeLayout(v, 1), lambda v: hurray.CompositeLayout("overlay", 1, v),
+                lambda v: hurray.BlockPagedLayout(1, 1, 0, 1, v)):  # fmt: skip
+        for text in ("\ud800", "nothing", "it's"):
+            with pytest.raises(ValueError, match="unknown .* expected one of"):
+                use(text)
+
+
+def test_nothing_is_copied_from_nowhere():
+    empty = np.zeros(0, np.float32)
+    for take in (hurray.from_numpy, hurray.asarray, hurray.from_dlpack):
+        assert take(empty, copy=True).shape == (0,)
