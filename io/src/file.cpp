@@ -347,21 +347,22 @@ void File::State::note_pages(std::uint64_t start, std::uint64_t end) const {
 
 void File::State::drop_pages(std::uint64_t start, std::uint64_t end) const {
   const std::uint64_t page = system::page_bytes();
-  std::uint64_t first = start / page + (start % page != 0 ? 1 : 0);
+  const std::uint64_t window_pages = noted_bytes / page;
   const std::uint64_t behind = end / page;
   const std::scoped_lock lock(lazy->mutex);
-  const auto noted_absent = [&](std::uint64_t number) {
-    const auto window = lazy->pages.find(number * page / noted_bytes);
-    if (window == lazy->pages.end()) return false;
-    const auto k = static_cast<std::size_t>(number % (noted_bytes / page));
-    return k < window->second.size() && !window->second[k];
-  };
-  while (first < behind) {
-    std::uint64_t next = first;
-    while (next < behind && noted_absent(next)) ++next;
-    if (next != first)
-      system::drop_cached(source.descriptor(), first * page, (next - first) * page);
-    first = next + 1;
+  for (std::uint64_t first = start / page + (start % page != 0 ? 1 : 0); first < behind;) {
+    const std::uint64_t base = first / window_pages * window_pages;
+    const auto noted = lazy->pages.find(base / window_pages);
+    const std::uint64_t known = noted != lazy->pages.end() ? noted->second.size() : 0;
+    const std::uint64_t stop = std::min(behind, base + known);
+    while (first < stop) {
+      std::uint64_t next = first;
+      while (next < stop && !noted->second[static_cast<std::size_t>(next - base)]) ++next;
+      if (next != first)
+        system::drop_cached(source.descriptor(), first * page, (next - first) * page);
+      first = next + 1;
+    }
+    first = base + window_pages;
   }
 }
 
@@ -453,12 +454,9 @@ Result<File> File::open(std::string path, const OpenOptions& options) {
 }
 
 Result<File> File::over(int descriptor, const OpenOptions& options) {
-  OpenOptions effective = options;
-  // Memory that its owner can still cut or write is not mapped (05-stream.md section 9).
-  if (system::sealed(descriptor) == false) effective.mode = Mode::memory;
   Step step;
   return contain(Origin::file,
-                 [&] { return open(Source::over(descriptor, effective), effective, step); });
+                 [&] { return open(Source::over(descriptor, options), options, step); });
 }
 
 Result<File> File::over(Buffer image, const OpenOptions& options) {
@@ -474,10 +472,15 @@ Result<File> File::open(std::string path, const OpenOptions& options, Step& step
                  [&] { return open(Source::open(std::move(path), options), options, step); });
 }
 
-Result<File> File::open(Result<Source> opened, const OpenOptions& options, Step& step) {
+Result<File> File::open(Result<Source> opened, const OpenOptions& wanted, Step& step) {
   return contain(Origin::file, [&]() -> Result<File> {
     if (!opened) return std::move(opened).error();
     const Source& source = step.source.emplace(*std::move(opened));
+    OpenOptions options = wanted;
+    // Memory that its owner can still cut or write is not mapped (05-stream.md section 9).
+    if (options.mode != Mode::memory && !source.image() &&
+        system::sealed(source.descriptor()) == false)
+      options.mode = Mode::memory;
     auto ends = read_ends(source, options);
     if (!ends) {
       if (ends.error().offset < header_bytes) {

@@ -48,6 +48,9 @@ std::int64_t signed_argument(nb::handle value, std::string_view name) {
   return n;
 }
 
+/// More than any list of the format has.
+constexpr Py_ssize_t most_items = 1 << 20;
+
 std::vector<nb::object> sequence_argument(nb::handle value, std::string_view name,
                                           std::string_view items_are) {
   // Text is a sequence too, and never the one that was meant.
@@ -55,11 +58,23 @@ std::vector<nb::object> sequence_argument(nb::handle value, std::string_view nam
       PySequence_Check(value.ptr()) == 0)
     fail(PyExc_TypeError, std::string(name) + " must be a sequence of " + std::string(items_are) +
                               ", got " + python::type_name(value));
-  const nb::object items = nb::steal(PySequence_Tuple(value.ptr()));
-  if (!items.is_valid()) throw nb::python_error();
+  // The length is asked for once, and no more than that is taken: not every object that can be
+  // indexed ends somewhere.
+  const Py_ssize_t length = PySequence_Size(value.ptr());
+  if (length < 0) nb::raise_python_error();
+  if (length > most_items)
+    fail(PyExc_TypeError, std::string(name) + " must be a sequence of at most " +
+                              std::to_string(most_items) + " items, got " + std::to_string(length));
   std::vector<nb::object> result;
-  result.reserve(nb::len(items));
-  for (nb::handle item : nb::borrow<nb::tuple>(items)) result.push_back(nb::borrow(item));
+  for (Py_ssize_t i = 0; i < length; ++i) {
+    nb::object item = nb::steal(PySequence_GetItem(value.ptr(), i));
+    if (!item.is_valid()) {
+      if (PyErr_ExceptionMatches(PyExc_IndexError) == 0) nb::raise_python_error();
+      PyErr_Clear();  // it has become shorter
+      break;
+    }
+    result.push_back(std::move(item));
+  }
   return result;
 }
 

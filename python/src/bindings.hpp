@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "gil.hpp"
 #include "hurray/composite.hpp"
 #include "hurray/io/buffer_source.hpp"
 #include "hurray/io/error.hpp"
@@ -74,24 +75,40 @@ inline constexpr std::uint64_t worth_releasing_bytes = 64u << 10;
 /// Runs `body`, which must not touch Python, without the GIL.
 template <class Body>
 decltype(auto) without_gil(Body&& body) {
-  nb::gil_scoped_release release;
+  const WithoutGil released;
   return std::forward<Body>(body)();
 }
 
-/// What `body` returns, a new reference, for a function that Python calls without nanobind in
-/// between: null with an exception set, and nothing of C++ leaves.
-template <class Body>
-PyObject* contained(Body&& body) noexcept {
+/// Runs `body` for a function that Python calls without nanobind in between: nothing of C++ leaves.
+/// False with an exception set; one of Python's is set by `restore(error)`.
+template <class Body, class Restore>
+bool contained(Body&& body, Restore&& restore) noexcept {
   try {
-    return body().release().ptr();
+    body();
+    return true;
   } catch (nb::python_error& error) {
-    error.restore();
+    try {
+      restore(error);
+    } catch (const std::exception&) {
+      PyErr_NoMemory();
+    }
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& fault) {
     PyErr_Format(exception_class(Exc::internal), "internal error: %s", fault.what());
   }
-  return nullptr;
+  return false;
+}
+template <class Body>
+bool contained(Body&& body) noexcept {
+  return contained(body, [](nb::python_error& error) { error.restore(); });
+}
+/// The same for what returns a new reference: null with an exception set.
+template <class Body>
+PyObject* contained_object(Body&& body) noexcept {
+  PyObject* made = nullptr;
+  contained([&] { made = body().release().ptr(); });
+  return made;
 }
 
 // ---- dtype.cpp, device.cpp

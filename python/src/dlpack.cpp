@@ -645,12 +645,12 @@ DlpackRequest request_of(PyObject* const* arguments, Py_ssize_t positional, PyOb
 /// Called by consumers for every array: without what a general call does.
 PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t positional,
                         PyObject* names) {
-  return contained(
+  return contained_object(
       [&] { return to_dlpack(self, self_of(self), request_of(arguments, positional, names)); });
 }
 
 PyObject* dlpack_device_method(PyObject* self, PyObject*) {
-  return contained([&] { return dlpack_device(self_of(self)); });
+  return contained_object([&] { return dlpack_device(self_of(self)); });
 }
 
 }  // namespace

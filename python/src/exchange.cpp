@@ -31,24 +31,10 @@ void restore_as_buffer_error(nb::python_error& error) noexcept {
   PyErr_SetObject(exc, nb::str(value).ptr());
 }
 
-/// 0, or -1 with an exception set: nothing of C++ leaves.
+/// 0, or -1 with an exception set.
 template <class Body>
 int status_of(Body&& body) noexcept {
-  try {
-    body();
-    return 0;
-  } catch (nb::python_error& error) {
-    try {
-      restore_as_buffer_error(error);
-    } catch (const std::exception&) {
-      PyErr_NoMemory();
-    }
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::exception& fault) {
-    PyErr_Format(exception_class(Exc::internal), "internal error: %s", fault.what());
-  }
-  return -1;
+  return contained(body, restore_as_buffer_error) ? 0 : -1;
 }
 
 const PyTensor& tensor_argument(nb::handle object) {

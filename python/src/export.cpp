@@ -447,17 +447,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     PyErr_SetString(PyExc_BufferError, "the tensor was never initialised");
     return -1;
   }
-  try {
-    fill_view(self, *t, *view, flags);
-    return 0;
-  } catch (nb::python_error& error) {
-    error.restore();
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::exception& fault) {
-    PyErr_Format(exception_class(Exc::internal), "internal error: %s", fault.what());
-  }
-  return -1;
+  return contained([&] { fill_view(self, *t, *view, flags); }) ? 0 : -1;
 }
 
 void release_buffer(PyObject*, Py_buffer* view) noexcept {

@@ -396,6 +396,7 @@ class PyFile {
 
   std::shared_ptr<Owner> hold_of(std::size_t i, const std::shared_ptr<Owner>& mapping) {
     const std::lock_guard lock(mutex_);
+    if (!file_) return std::make_shared<Hold>(mapping);  // closed meanwhile: nobody asks any more
     std::weak_ptr<Owner>& known = holds_[i];
     std::shared_ptr<Owner> hold = known.lock();
     if (!hold) known = hold = std::make_shared<Hold>(mapping);

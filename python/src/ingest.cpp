@@ -34,9 +34,8 @@ class HeldView final : public Owner {
 
   ~HeldView() override {
     if (view.obj == nullptr || finalizing()) return;
-    const PyGILState_STATE state = PyGILState_Ensure();
+    const WithGil gil;
     PyBuffer_Release(&view);
-    PyGILState_Release(state);
   }
 };
 
@@ -507,9 +506,8 @@ nb::object asarray(nb::handle object, nb::handle dtype, nb::handle device, nb::h
 
 void drop_reference(PyObject* object) noexcept {
   if (object == nullptr || finalizing()) return;
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const WithGil gil;
   Py_DECREF(object);
-  PyGILState_Release(state);
 }
 
 void raise_foreign(nb::python_error& error, nb::handle object, const char* what) {

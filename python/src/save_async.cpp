@@ -92,16 +92,11 @@ class SaveJob {
 
   /// Call it once.
   void run() {
-    io::Result<void> result;
-    {
-      PyThreadState* const state = PyEval_SaveThread();
-      result = write();
+    unwrap(without_gil([&] {
+      auto result = write();
       items_.clear();
-      // A thread that comes back to an interpreter that is going may end there, and everything.
-      while (finalizing()) std::this_thread::sleep_for(std::chrono::hours(1));
-      PyEval_RestoreThread(state);
-    }
-    unwrap(std::move(result));
+      return result;
+    }));
   }
 
  private:

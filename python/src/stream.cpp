@@ -55,7 +55,7 @@ void set_transfer_error(nb::python_error& error) {
 /// Runs `transfer` with the GIL; what it raises is set in this thread and ends the call.
 template <class Transfer>
 auto transferred(Transfer&& transfer) -> io::Result<decltype(transfer())> {
-  const nb::gil_scoped_acquire gil;
+  const WithGil gil;
   try {
     return transfer();
   } catch (nb::python_error& error) {
@@ -110,7 +110,8 @@ io::WriteFunction writing_through(nb::handle endpoint) {
 std::optional<int> descriptor_of(const nb::object& endpoint) {
   const nb::object number = endpoint.attr("descriptor");
   if (number.is_none()) return std::nullopt;
-  return nb::cast<int>(number);
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
+  return static_cast<int>(unsigned_argument(number, "fileno()", most));
 }
 
 template <class Options>
@@ -347,7 +348,7 @@ class PyStreamWriter {
     }
     nb::object value;
     turn_.take([&] {
-      const nb::gil_scoped_acquire gil;
+      const WithGil gil;
       const auto bytes = writer_->bytes();
       value = nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
                                                   static_cast<Py_ssize_t>(bytes.size())));

@@ -231,7 +231,7 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0) return found;
   PyErr_Clear();
-  return contained([&] { return missing_attribute(self, name); });
+  return contained_object([&] { return missing_attribute(self, name); });
 }
 
 std::uint64_t nbytes(const PyTensor& t) noexcept {

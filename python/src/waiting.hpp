@@ -14,7 +14,7 @@ namespace hurray::python {
 /// Runs the handlers of signals that have arrived; true when one of them raised, and the exception
 /// is then set in this thread. Call it without the GIL. What `interrupted` options ask.
 inline bool signal_raised() {
-  const nb::gil_scoped_acquire gil;
+  const WithGil gil;
   return PyErr_CheckSignals() != 0;
 }
 
@@ -40,7 +40,7 @@ class Turn {
     }
     std::optional<decltype(body())> result;
     {
-      const nb::gil_scoped_release release;
+      const WithoutGil released;
       std::unique_lock lock(mutex_, std::defer_lock);
       while (!lock.try_lock_for(std::chrono::milliseconds(200)))
         if (signal_raised()) break;

@@ -2,6 +2,8 @@
 
 import contextlib
 import copy
+import ctypes
+import io
 import os
 import pickle
 import signal
@@ -160,3 +162,48 @@ def test_nothing_is_copied_from_nowhere():
     empty = np.zeros(0, np.float32)
     for take in (hurray.from_numpy, hurray.asarray, hurray.from_dlpack):
         assert take(empty, copy=True).shape == (0,)
+
+
+class Endless:
+    def __init__(self, length):
+        self.length = length
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, i):
+        return 1
+
+
+SEQUENCES = [
+    hurray.zeros, hurray.StridedLayout, lambda s: hurray.Shard(s, [0]),
+    lambda s: hurray.Tensor(bytes(8), hurray.uint8, s), lambda s: hurray.Tensor(bytes(8), hurray.uint8, [8], aux_buffers=s),
+    lambda s: hurray.Composite("group", shape=s, dtype=hurray.float32, members=[]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("take", SEQUENCES)
+def test_sequences_are_read_no_further_than_they_are_long(take):
+    pointer = ctypes.pointer(ctypes.c_int(1))  # can be indexed for ever, and has no length
+    for endless in (pointer, Endless(2**40), Endless(-1)):
+        with pytest.raises((TypeError, ValueError)):
+            take(endless)
+    with contextlib.suppress(TypeError, ValueError):
+        take(Endless(2))  # what lies about no more than where it ends is taken for what it says
+
+
+def test_a_length_is_the_length():
+    assert hurray.zeros(Endless(2)).shape == (1, 1)
+
+
+@pytest.mark.parametrize("number, error", [("x", TypeError), (1.5, TypeError), (1 << 40, OverflowError)])
+def test_a_descriptor_is_an_int(tmp_path, number, error):
+    class File(io.FileIO):
+        def fileno(self):
+            return number
+
+    (tmp_path / "x").write_bytes(b"")
+    with File(tmp_path / "x") as reading, pytest.raises(error):
+        hurray.StreamReader(reading)
+    with File(tmp_path / "y", "w") as writing, pytest.raises(error):
+        hurray.StreamWriter(writing)

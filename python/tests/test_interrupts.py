@@ -115,7 +115,6 @@ def test_ctrl_c_in_the_command(large, arguments):
         [command, *(argument.format(large) for argument in arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     time.sleep(0.5)
     assert process.poll() is None

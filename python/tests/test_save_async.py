@@ -11,13 +11,7 @@ import pytest
 
 import hurray
 import processes
-
-VALUES = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-def pair():
-    members = [hurray.asarray(VALUES), hurray.asarray(VALUES * 2)]
-    return hurray.Composite("group", shape=VALUES.shape, dtype=hurray.float32, members=members)
+from saving import VALUES, pair
 
 
 @pytest.fixture

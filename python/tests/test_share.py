@@ -170,6 +170,7 @@ def image(arrays, tmp_path):
 def test_memory_that_can_be_cut_is_not_mapped(arrays, tmp_path):
     fd = os.memfd_create("loose", os.MFD_ALLOW_SEALING)
     os.write(fd, image(arrays, tmp_path))
+    assert hurray.open(f"/proc/self/fd/{fd}", mode="map").mode == "memory"
     f = hurray.open(fd, mode="map")
     assert f.mode == "memory"
     t = f["w"]

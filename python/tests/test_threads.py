@@ -3,8 +3,10 @@
 In a free-threaded Python these run at once; elsewhere the interpreter is told to change threads often.
 """
 
+import builtins
 import gc
 import os
+import pickle
 import random
 import sys
 import sysconfig
@@ -312,3 +314,41 @@ def test_making_and_dropping():
             assert (values == values[0]).all()
 
     together(work)
+
+
+@pytest.mark.parametrize("other", [lambda f: f["t3"], lambda f: np.asarray(f["t4"]).sum(), dict, lambda f: f.close(),
+                                   lambda f: f.close(strict=True), lambda f: pickle.loads(pickle.dumps(f))["t1"]])  # fmt: skip
+def test_a_file_is_closed_while_it_is_read(path, other):
+    for _ in range(150):
+        file = hurray.open(path)
+
+        def work(i, file=file):
+            try:
+                file.close() if i % 2 else other(file)
+            except (ValueError, builtins.BufferError) as error:
+                assert "closed" in str(error) or "still hold" in str(error)
+
+        together(work, 4)
+        file.close()
+        assert file.closed and file.close() == () and file.close(strict=True) == ()
+
+
+@pytest.mark.parametrize("call", ["hurray.load(path)", "hurray.save(path + str(i), {'w': array}, sync=False)",
+                                  "hurray.from_numpy(array, copy=True)", "hurray.StreamDecoder().feed(data)"])  # fmt: skip
+def test_the_interpreter_ends_while_daemons_are_at_work(path, call):
+    code = """
+        import threading, time
+        path, call = sys.argv[1], compile(sys.argv[2], "call", "eval")
+        array = np.ones(1 << 18)
+        writer = hurray.StreamWriter()
+        writer.write(array)
+        data = writer.getvalue()
+        def work(i):
+            while True:
+                eval(call, {**globals(), "i": i})
+        for i in range(4):
+            threading.Thread(target=work, args=(i,), daemon=True).start()
+        time.sleep(0.1)
+    """
+    for _ in range(3):
+        processes.run(code, path, call)
