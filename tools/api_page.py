@@ -25,14 +25,16 @@ class Stubs:
     def __init__(self):
         self.folder = pathlib.Path(importlib.util.find_spec("hurray").origin).parent
         self.defined = {}
-        for module in ("_hurray", "file", "__init__"):
+        for module in ("_hurray", "file", "_sharing", "__init__"):
             for node in self.tree(module).body:
                 if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
                     self.defined.setdefault(node.name, []).append(node)
         self.doc = ast.get_docstring(self.tree("__init__"))
+        self.public = set(re.findall(r"\w+", self.doc)) | {"File"}
 
     def tree(self, module):
-        return ast.parse((self.folder / f"{module}.pyi").read_text(encoding="utf-8"))
+        stub = self.folder / f"{module}.pyi"  # a module in Python alone is its own
+        return ast.parse((stub if stub.exists() else stub.with_suffix(".py")).read_text(encoding="utf-8"))
 
     def constants(self, module):
         return [node.target.id for node in self.tree(module).body
@@ -145,6 +147,9 @@ def page():
                 else:
                     yield f"### {name}\n"
                     yield from functions(stubs.defined[name])
+                    made = ast.unparse(node.returns) if node.returns else ""
+                    if made in stubs.defined and made not in stubs.public:  # told of here alone
+                        yield from class_section(stubs.defined[made][0], stubs.defined)
 
 
 def main():

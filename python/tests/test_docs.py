@@ -332,3 +332,11 @@ def test_decisions_name_their_records():
 
 def test_the_changelog_has_this_version():
     assert f"## {hurray.__version__}" in read(ROOT / "CHANGELOG.md")
+
+
+def test_every_public_name_has_its_place_on_the_api_page():
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    for name in hurray.__all__:
+        value = getattr(hurray, name)
+        titled = callable(value) and not isinstance(value, hurray.Dtype)
+        assert (f"### {name}\n" if titled else f"`{name}`") in page or name in ("device", "dtype", "file"), name
