@@ -45,7 +45,7 @@ struct Expected {
 };
 
 void expect_refused(const Image& image, const Expected& wanted, const OpenOptions& options = {}) {
-  const MemoryFile file(image.bytes);
+  const ScratchFile file(image.bytes);
   const auto error = read_all(file.path(), options);
   ASSERT_TRUE(error) << wanted.field;
   const std::string message = to_string(*error);
@@ -89,7 +89,7 @@ constexpr std::uint64_t index_at = 13216;
 
 TEST(HostileFile, TheGoodOneIsAsTheTestsThink) {
   const Image image = two_tensors();
-  const MemoryFile file(image.bytes);
+  const ScratchFile file(image.bytes);
   EXPECT_FALSE(read_all(file.path()));
   const auto open = File::open(file.path());
   ASSERT_TRUE(open);
@@ -151,7 +151,7 @@ TEST(HostileFile, Row7Trailer) {
   Image image = two_tensors();
   image.bytes.back() = std::byte{0};
   image.set<std::uint64_t>(image.trailer(), ~std::uint64_t{0});  // never looked at
-  const MemoryFile file(image.bytes);
+  const ScratchFile file(image.bytes);
   const auto error = read_all(file.path());
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, Errc::truncated);
@@ -212,7 +212,7 @@ TEST(HostileFile, Row10IndexChecksum) {
     i.set<std::uint32_t>(12, 1);
     i.set<std::uint32_t>(i.trailer() + 28, 0);
   });
-  EXPECT_FALSE(read_all(MemoryFile(without.bytes).path()));
+  EXPECT_FALSE(read_all(ScratchFile(without.bytes).path()));
 }
 
 TEST(HostileFile, Row11Limits) {
@@ -233,7 +233,7 @@ TEST(HostileFile, Row11Limits) {
   expect_refused(good, {Errc::limit_exceeded, "max_descriptor_bytes", 52, 53, "t"}, options);
   options = {};
   options.max_tensor_bytes = 4999;
-  const MemoryFile file(good.bytes);
+  const ScratchFile file(good.bytes);
   const auto open = File::open(file.path(), options);
   ASSERT_TRUE(open);
   EXPECT_TRUE(open->tensor(0));
@@ -266,7 +266,7 @@ TEST(HostileFile, Row14Names) {
     // "t" and "uu": the second one becomes "t" with one byte more of something else.
     i.set<std::uint8_t>(i.entry(1) - 1, 'u');
   };
-  EXPECT_FALSE(read_all(MemoryFile(index_spoiled(rename).bytes).path()));
+  EXPECT_FALSE(read_all(ScratchFile(index_spoiled(rename).bytes).path()));
 
   const TemporaryFolder folder;
   const auto with_names = [&](std::string_view first, std::string_view second, bool sorted) {
@@ -285,7 +285,7 @@ TEST(HostileFile, Row14Names) {
   twice.set<std::uint32_t>(12, 7);
   expect_refused(twice, {Errc::duplicate, "index[].name", 0, 0, "ab"});
   expect_refused(with_names("b", "a", true), {Errc::inconsistent, "index[].name", 0, 0, "a"});
-  EXPECT_FALSE(read_all(MemoryFile(with_names("a", "aa", true).bytes).path()));
+  EXPECT_FALSE(read_all(ScratchFile(with_names("a", "aa", true).bytes).path()));
 }
 
 TEST(HostileFile, Row15IndexConsumed) {
@@ -412,7 +412,7 @@ TEST(HostileFile, Row25Placement) {
 
 TEST(HostileFile, OneDamagedTensorLeavesTheOthers) {
   const Image image = spoiled([](Image& i) { i.bytes[64] = std::byte{0}; });
-  const MemoryFile file(image.bytes);
+  const ScratchFile file(image.bytes);
   const auto open = File::open(file.path());
   ASSERT_TRUE(open);
   EXPECT_FALSE(open->tensor(0));
@@ -427,18 +427,18 @@ TEST(HostileFile, NewerMinorVersionMayUseReservedBytes) {
     i.set<std::uint8_t>(i.trailer() + 32, 1);
     i.set<std::uint32_t>(i.trailer() + 24, 22);  // four bytes behind the last KV entry
   });
-  EXPECT_FALSE(read_all(MemoryFile(image.bytes).path()));
+  EXPECT_FALSE(read_all(ScratchFile(image.bytes).path()));
   Image longer = image;
   longer.bytes.insert(longer.bytes.begin() + static_cast<std::ptrdiff_t>(longer.trailer()), 3,
                       std::byte{1});
   longer.set<std::uint64_t>(longer.trailer() + 8, image.index_length() + 3);
   longer.sum();
-  EXPECT_FALSE(read_all(MemoryFile(longer.bytes).path()));
+  EXPECT_FALSE(read_all(ScratchFile(longer.bytes).path()));
 }
 
 TEST(HostileFile, KvFlagDoesNotDecide) {
   const Image image = spoiled([](Image& i) { i.set<std::uint32_t>(12, 4); });
-  const MemoryFile file(image.bytes);
+  const ScratchFile file(image.bytes);
   const auto open = File::open(file.path());
   ASSERT_TRUE(open);
   EXPECT_EQ(open->kv().size(), 1u);
@@ -448,7 +448,7 @@ TEST(HostileFile, GapsBetweenPartsAreNotLookedAt) {
   Image image = two_tensors();
   image.bytes.insert(image.bytes.begin() + static_cast<std::ptrdiff_t>(image.trailer()), 5,
                      std::byte{0xAA});
-  EXPECT_FALSE(read_all(MemoryFile(image.bytes).path()));
+  EXPECT_FALSE(read_all(ScratchFile(image.bytes).path()));
 }
 
 /// Names that a hash table would choke on, and long ones with a common beginning.
@@ -485,7 +485,7 @@ TEST(HostileFile, HolesForIndexAndKv) {
     trailer.set<std::uint64_t>(16, index ? 0 : end - 8 - hole);
     trailer.set<std::uint32_t>(24, index ? 0 : static_cast<std::uint32_t>(hole));
     trailer.set<std::uint32_t>(28, crc32c(std::array<std::byte, 8>{}));
-    const MemoryFile file(std::span(good.bytes).first(64));
+    const ScratchFile file(std::span(good.bytes).first(64));
     file.put(static_cast<std::size_t>(end), trailer.bytes);
     if (index) {
       const std::uint64_t count = 7'000'000;
@@ -499,7 +499,7 @@ TEST(HostileFile, HolesForIndexAndKv) {
 
 TEST(HostileFile, EveryPrefixIsRefused) {
   const Image good = two_tensors(WriteOptions{});
-  const MemoryFile file(good.bytes);
+  const ScratchFile file(good.bytes);
   for (std::size_t size = good.bytes.size(); size-- > 0;) {
     file.cut(size);
     const auto error = read_all(file.path());
@@ -510,7 +510,7 @@ TEST(HostileFile, EveryPrefixIsRefused) {
 
 TEST(HostileFile, EveryBitFlipIsRefusedOrRead) {
   const Image good = two_tensors(WriteOptions{});
-  const MemoryFile file(good.bytes);
+  const ScratchFile file(good.bytes);
   OpenOptions memory;
   memory.mode = Mode::memory;
   memory.verify = false;  // the rules alone
@@ -537,7 +537,7 @@ TEST(HostileFile, EveryBitFlipIsRefusedOrRead) {
 /// Cut by somebody else after it was opened: what is read, not mapped, tells.
 TEST(HostileFile, CutWhileOpen) {
   const Image good = two_tensors();
-  const MemoryFile file(good.bytes);
+  const ScratchFile file(good.bytes);
   OpenOptions options;
   options.mode = Mode::memory;
   const auto open = File::open(file.path(), options);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -81,17 +80,22 @@ inline void write_bytes(const std::string& path, std::span<const std::byte> byte
              static_cast<std::streamsize>(bytes.size()));
 }
 
-/// A file in memory that can be opened by a path and changed byte by byte.
-class MemoryFile {
+/// A file of the test's own that can be changed byte by byte and goes with the object.
+class ScratchFile {
  public:
-  explicit MemoryFile(std::span<const std::byte> bytes) : descriptor_(::memfd_create("test", 0)) {
+  explicit ScratchFile(std::span<const std::byte> bytes)
+      : path_((std::filesystem::temp_directory_path() / "hurray-XXXXXX").string()),
+        descriptor_(::mkstemp(path_.data())) {
     put(0, bytes);
   }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  ~MemoryFile() { ::close(descriptor_); }
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+  ~ScratchFile() {
+    ::close(descriptor_);
+    ::unlink(path_.c_str());
+  }
 
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+  const std::string& path() const { return path_; }
   void put(std::size_t at, std::span<const std::byte> bytes) const {
     ASSERT_EQ(::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at)),
               static_cast<ssize_t>(bytes.size()));
@@ -101,6 +105,7 @@ class MemoryFile {
   }
 
  private:
+  std::string path_;
   int descriptor_;
 };
 

@@ -87,7 +87,7 @@ Outcome verified(const std::string& path, const OpenOptions& options = {}) {
   return outcome;
 }
 
-Outcome verified(const Image& image) { return verified(MemoryFile(image.bytes).path()); }
+Outcome verified(const Image& image) { return verified(ScratchFile(image.bytes).path()); }
 
 /// The payload of the checksum entry, and changes of it that keep its own sum right.
 struct Payload {
@@ -166,7 +166,7 @@ TEST(Verify, TheVectorOfTheFormat) {
   EXPECT_GE(outcome.result.bytes_read, image.bytes.size() - 6);
 
   image.set<std::uint8_t>(4096 + 4, 0x2D);
-  const MemoryFile file(image.bytes);
+  const ScratchFile file(image.bytes);
   const Error error = error_of(verify(file.path(), {}));
   EXPECT_EQ(error.code, Errc::checksum_mismatch);
   EXPECT_EQ(error.origin, Origin::file);
@@ -194,7 +194,7 @@ std::vector<Place> map_of(const Image& image) {
   const auto mark = [&](std::uint64_t start, std::uint64_t size, const Place& place) {
     for (std::uint64_t i = start; i < start + size; ++i) places[i] = place;
   };
-  const MemoryFile memory(image.bytes);
+  const ScratchFile memory(image.bytes);
   const auto file = File::open(memory.path());
   EXPECT_EQ(failure(file), "");
   mark(0, 64, {FilePart::header, {}});
@@ -213,7 +213,7 @@ std::vector<Place> map_of(const Image& image) {
 
 /// Flips bits of `image`: all of each byte, or of each zero that lies among zeros one.
 void flip_every_bit(const Image& image, bool all) {
-  const MemoryFile memory(image.bytes);
+  const ScratchFile memory(image.bytes);
   ASSERT_TRUE(verified(memory.path()).result.sound());
   const std::vector<Place> places = map_of(image);
   std::size_t in_another_part = 0;
@@ -261,7 +261,7 @@ TEST(Verify, EveryByteOfSeveralTensorsIsFoundAndNamed) { flip_every_bit(several(
 
 TEST(Verify, EveryCutIsFound) {
   const Image image = several();
-  const MemoryFile memory(image.bytes);
+  const ScratchFile memory(image.bytes);
   for (std::size_t size = image.bytes.size(); size-- > 0;) {
     memory.cut(size);
     const Outcome outcome = verified(memory.path());
@@ -279,7 +279,7 @@ TEST(Verify, EveryCutIsFound) {
 
 TEST(Verify, CutOrChangedWhileOpen) {
   const Image image = several();
-  const MemoryFile memory(image.bytes);
+  const ScratchFile memory(image.bytes);
   const auto file = File::open(memory.path());
   ASSERT_EQ(failure(file), "");
   ASSERT_TRUE(verify(*file));
@@ -301,7 +301,7 @@ TEST(Verify, CutOrChangedWhileOpen) {
 TEST(Verify, OneTensorAlone) {
   Image image = several();
   const auto verify_one = [&](std::string_view name) {
-    const MemoryFile memory(image.bytes);
+    const ScratchFile memory(image.bytes);
     const auto file = File::open(memory.path());
     EXPECT_EQ(failure(file), "");
     return verify_tensor(*file, *file->find(name));
@@ -322,7 +322,7 @@ TEST(Verify, OneTensorAlone) {
   EXPECT_EQ(padding.tensor, "grid.0");
   EXPECT_EQ(padding.offset, 20482u);
   EXPECT_TRUE(verify_one("grid.1"));
-  const MemoryFile memory(image.bytes);
+  const ScratchFile memory(image.bytes);
   EXPECT_EQ(error_of(verify_tensor(*File::open(memory.path()), 5)).code, Errc::out_of_bounds);
 }
 
@@ -364,7 +364,7 @@ TEST(Verify, ChunksSpanBuffers) {
       OpenOptions options;
       options.mode = mode.tag;
       options.verify = true;
-      const MemoryFile memory(image.bytes);
+      const ScratchFile memory(image.bytes);
       const auto file = File::open(memory.path(), options);
       ASSERT_EQ(failure(file), "");
       EXPECT_EQ(error_of(file->tensor(0)).offset, found.offset) << mode.name;
@@ -414,13 +414,13 @@ TEST(Verify, AFlagThatReadersIgnoreIsReportedAndAccepted) {
   EXPECT_EQ(outcome.findings[0].error.field, "file_flags");
   EXPECT_TRUE(outcome.result.sound());
   EXPECT_EQ(outcome.result.accepted, 1u);
-  const MemoryFile memory(image.bytes);
+  const ScratchFile memory(image.bytes);
   EXPECT_TRUE(verify(memory.path(), {}));
 }
 
 TEST(Verify, CompositesAreJudged) {
   Image image = several(false);
-  const MemoryFile memory(image.bytes);
+  const ScratchFile memory(image.bytes);
   const auto file = File::open(memory.path());
   ASSERT_TRUE(file);
   const std::size_t member =
@@ -549,7 +549,7 @@ std::vector<StateCase> states() {
 
 TEST(Verify, States) {
   for (const StateCase& c : states()) {
-    const MemoryFile memory(c.image.bytes);
+    const ScratchFile memory(c.image.bytes);
     const bool damaged = c.state == ChecksumState::damaged;
     const bool good = c.state == ChecksumState::valid || c.state == ChecksumState::unprotected;
     for (const ModeInfo& mode : modes) {
@@ -617,7 +617,7 @@ TEST(Verify, ForeignSumsThatFitTheIndexAreCompared) {
 TEST(Verify, MemoryModeComparesWhatItCopies) {
   const Image image = several();
   const std::vector<Place> places = map_of(image);
-  const MemoryFile memory(image.bytes);
+  const ScratchFile memory(image.bytes);
   OpenOptions copying;
   copying.mode = Mode::memory;
   OpenOptions trusting = copying;
@@ -652,7 +652,7 @@ TEST(Verify, MemoryModeComparesWhatItCopies) {
 
 TEST(Verify, SumsAreReadByOneOfManyThreads) {
   const Image image = several();
-  const MemoryFile memory(image.bytes);
+  const ScratchFile memory(image.bytes);
   OpenOptions options;
   options.mode = Mode::memory;
   const auto file = File::open(memory.path(), options);
@@ -673,7 +673,7 @@ TEST(Verify, StopsWhenTold) {
   Image image = several();
   image.bytes[4096] ^= std::byte{1};
   image.bytes[20480] ^= std::byte{1};
-  const MemoryFile memory(image.bytes);
+  const ScratchFile memory(image.bytes);
   const auto file = File::open(memory.path());
   ASSERT_TRUE(file);
   int calls = 0;

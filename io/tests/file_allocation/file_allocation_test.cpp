@@ -204,7 +204,7 @@ TEST(FileAllocation, NothingIsTakenFromAPayload) {
   for (const std::uint64_t count : {std::uint64_t{3}, std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
     image.set<std::uint64_t>(at + 24, count);
     image.set(end - 4, crc32c(std::span(image.bytes).subspan(at, end - 4 - at)));
-    const MemoryFile memory(image.bytes);
+    const ScratchFile memory(image.bytes);
     const auto file = File::open(memory.path());
     ASSERT_TRUE(file);
     allocations = 0;
