@@ -22,6 +22,24 @@ nb::object index(nb::handle value, std::string_view name) {
 
 std::string type_name(nb::handle value) { return Py_TYPE(value.ptr())->tp_name; }
 
+nb::object attribute(nb::handle object, const char* name) {
+  nb::object found = nb::steal(PyObject_GetAttrString(object.ptr(), name));
+  if (!found.is_valid()) {
+    if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) nb::raise_python_error();
+    PyErr_Clear();
+  }
+  return found;
+}
+
+std::optional<std::string_view> utf8(nb::handle text) {
+  Py_ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (data != nullptr) return std::string_view(data, static_cast<std::size_t>(size));
+  if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError) == 0) nb::raise_python_error();
+  PyErr_Clear();
+  return std::nullopt;
+}
+
 Copy copy_argument(nb::handle value) {
   if (value.is_none()) return Copy::if_needed;
   if (value.ptr() == Py_False) return Copy::never;

@@ -269,6 +269,12 @@ bool prints_content();
 /// The name of the object's class, for messages.
 std::string type_name(nb::handle value);
 
+/// The attribute, null where there is none; what its look-up raises otherwise goes on.
+nb::object attribute(nb::handle object, const char* name);
+
+/// The text of a str, which lives as long as it; none where it holds a lone surrogate.
+std::optional<std::string_view> utf8(nb::handle text);
+
 /// `copy=`: `None`, `False` or `True`; anything else is `TypeError`.
 enum class Copy : std::uint8_t { if_needed, never, always };
 Copy copy_argument(nb::handle value);

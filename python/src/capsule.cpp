@@ -126,14 +126,14 @@ hurray::Tensor consumed(nb::handle capsule) {
 
 bool has_hurray(nb::handle object) {
   // A class object has the attribute as well and is no tensor.
-  return PyType_Check(object.ptr()) == 0 && PyObject_HasAttrString(object.ptr(), "__hurray__") != 0;
+  return PyType_Check(object.ptr()) == 0 && foreign_attribute(object, "__hurray__").is_valid();
 }
 
 nb::object tensor_from_hurray(nb::handle object) {
   if (const PyTensor* t = unwrap_tensor(object))
     return wrap_tensor(consumed(to_capsule(nb::borrow(object), *t)), t->device);
   const nb::object method = PyType_Check(object.ptr()) == 0
-                                ? nb::getattr(object, "__hurray__", nb::handle())
+                                ? foreign_attribute(object, "__hurray__")
                                 : nb::object();
   if (!method.is_valid())
     fail(PyExc_TypeError,

@@ -25,10 +25,11 @@ auto tag_argument(nb::handle value, const Table& table, std::string_view what) {
   const std::string hint = "; expected one of " + names + ", or a wire byte";
 
   if (PyUnicode_Check(value.ptr())) {
-    const auto wanted = nb::cast<std::string_view>(value);
-    if (const auto* row = find_name(table, wanted)) return row->tag;
+    const auto wanted = utf8(value);
+    if (wanted)
+      if (const auto* row = find_name(table, *wanted)) return row->tag;
     fail(Exc::invalid_descriptor,
-         "unknown " + std::string(what) + " '" + std::string(wanted) + "'" +
+         "unknown " + std::string(what) + " " + nb::repr(value).c_str() +
              (wanted == "private" ? ", which does not say which one" : "") + hint);
   }
   if (PyIndex_Check(value.ptr()) == 0 || PyBool_Check(value.ptr()))

@@ -325,8 +325,8 @@ Managed* take(nb::handle capsule) {
 }
 
 Imported take_by_protocol(nb::handle object) {
-  const nb::object method = nb::getattr(object, "__dlpack__", nb::none());
-  if (method.is_none())
+  const nb::object method = foreign_attribute(object, "__dlpack__");
+  if (!method.is_valid() || method.is_none())
     fail(PyExc_TypeError,
          "expected an object with __dlpack__, got " + python::type_name(object) +
              (PyCapsule_CheckExact(object.ptr()) != 0 ? "; pass the object that made the capsule"

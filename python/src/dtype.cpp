@@ -21,12 +21,15 @@ nb::object from_tag(nb::handle value) {
   return dtype_object(dtype);
 }
 
-nb::object from_name(std::string_view wanted) {
-  if (const DTypeInfo* row = find_name(dtypes, wanted)) return dtype_object(row->tag);
+nb::object from_name(nb::handle wanted) {
+  if (!PyUnicode_Check(wanted.ptr()))
+    fail(PyExc_TypeError, "name must be a str, got " + python::type_name(wanted));
+  if (const auto text = utf8(wanted))
+    if (const DTypeInfo* row = find_name(dtypes, *text)) return dtype_object(row->tag);
   std::string names;
   for (const DTypeInfo& row : dtypes) (names += names.empty() ? "" : ", ") += row.name;
   fail(Exc::invalid_descriptor,
-       "no element type is named '" + std::string(wanted) + "'; the names are " + names);
+       std::string("no element type is named ") + nb::repr(wanted).c_str() + "; the names are " + names);
 }
 
 bool is_integer(DType dtype) {
@@ -143,7 +146,7 @@ void bind_dtype(nb::module_& m) {
             return reduced("dtype", nb::make_tuple(static_cast<unsigned>(self.tag)));
           },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
-      .def_static("from_name", &from_name, "name"_a, nb::sig("def from_name(name: str) -> Dtype"),
+      .def_static("from_name", &from_name, "name"_a.none(), nb::sig("def from_name(name: str) -> Dtype"),
                   "The type of that name. Raises `InvalidDescriptorError` for an unknown one.")
       .def_static("from_tag", &from_tag, "tag"_a, nb::sig("def from_tag(tag: int) -> Dtype"),
                   "The type of that wire byte, private ones (0xF0 to 0xFE) included. Raises\n"

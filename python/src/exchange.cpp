@@ -159,12 +159,11 @@ constexpr ExchangeApi exchange_api = {
 // ---- used
 // -----------------------------------------------------------------------------------------
 
-constexpr const char* attribute = "__dlpack_c_exchange_api__";
+constexpr const char* table_attribute = "__dlpack_c_exchange_api__";
 
 /// The table of the class, or an older one that is of major version 1.
 const ExchangeApi* table_of(PyTypeObject* type) {
-  const nb::object capsule =
-      nb::getattr(nb::handle(reinterpret_cast<PyObject*>(type)), attribute, nb::none());
+  const nb::object capsule = attribute(reinterpret_cast<PyObject*>(type), table_attribute);
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::exchange_capsule_name) == 0) return nullptr;
   const auto* header = static_cast<const dlpack::ExchangeApiHeader*>(
       PyCapsule_GetPointer(capsule.ptr(), dlpack::exchange_capsule_name));
@@ -246,7 +245,7 @@ void def_exchange(nb::class_<PyTensor>& type) {
   const nb::object capsule = nb::steal(PyCapsule_New(const_cast<ExchangeApi*>(&exchange_api),
                                                      dlpack::exchange_capsule_name, nullptr));
   if (!capsule.is_valid()) throw nb::python_error();
-  type.attr(attribute) = capsule;
+  type.attr(table_attribute) = capsule;
 }
 
 }  // namespace hurray::python

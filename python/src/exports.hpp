@@ -126,6 +126,11 @@ auto foreign(nb::handle object, const char* what, Body&& body) {
   }
 }
 
+/// The attribute that the object's library defines there; null where there is none.
+inline nb::object foreign_attribute(nb::handle object, const char* name) {
+  return foreign(object, name, [&] { return attribute(object, name); });
+}
+
 /// `t.to_torch(…)`, and `from_torch`'s look at what it is given (Y26): the plain tensor to take, on
 /// its own device.
 nb::object to_torch(nb::handle self, const PyTensor& t, Copy copy, nb::handle device);

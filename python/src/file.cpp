@@ -34,10 +34,11 @@ std::string mode_names() {
   return names;
 }
 
-io::Mode mode_from(std::string_view name, const std::string& where) {
-  if (const auto* row = find_name(io::modes, name)) return row->tag;
+io::Mode mode_from(nb::handle wanted, const std::string& where) {
+  if (const auto name = utf8(wanted))
+    if (const auto* row = find_name(io::modes, *name)) return row->tag;
   fail(PyExc_ValueError,
-       where + ": expected one of " + mode_names() + ", found \"" + std::string(name) + "\"" +
+       where + ": expected one of " + mode_names() + ", found " + nb::repr(wanted).c_str() +
            (where == "mode" ? "; a file is written by hurray.save or hurray.FileWriter" : ""));
 }
 
@@ -46,10 +47,11 @@ template <class Otherwise>
 io::Mode mode_argument(nb::handle mode, Otherwise&& otherwise) {
   if (!mode.is_none()) {
     if (!PyUnicode_Check(mode.ptr())) fail(PyExc_TypeError, "mode must be a str or None");
-    return mode_from(utf8_argument(mode, "mode"), "mode");
+    return mode_from(mode, "mode");
   }
   const char* set = std::getenv(mode_variable);
-  if (set != nullptr && *set != '\0') return mode_from(set, mode_variable);
+  if (set != nullptr && *set != '\0')
+    return mode_from(nb::steal(PyUnicode_DecodeFSDefault(set)), mode_variable);
   return otherwise();
 }
 

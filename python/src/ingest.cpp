@@ -327,7 +327,7 @@ HostArray host_array_from_buffer(nb::handle object) {
 
 bool has_dlpack(nb::handle object) {
   // The type is asked: a class object has the attribute as well and is no tensor.
-  return !PyType_Check(object.ptr()) && nb::hasattr(object, "__dlpack__");
+  return !PyType_Check(object.ptr()) && foreign_attribute(object, "__dlpack__").is_valid();
 }
 
 // ---- asarray
@@ -353,7 +353,7 @@ auto by_dlpack_or_array(nb::handle object, Take&& take, ByArray&& by_array) {
     // A cause is what the object's own code raised; refusals of the content have none.
     const bool failed = error.matches(exception_class(Exc::unsupported)) &&
                         nb::steal(PyException_GetCause(error.value().ptr())).is_valid();
-    if (!failed || !nb::hasattr(object, "__array__")) throw;
+    if (!failed || !foreign_attribute(object, "__array__").is_valid()) throw;
   }
   return by_array();
 }
@@ -385,9 +385,9 @@ nb::object through_numpy(nb::handle object, Copy copy) {
   numpy_api();
   refuse_sparse(object);
   refuse_masks_inside(object);
-  const bool has_array = nb::hasattr(object, "__array__") ||
-                         nb::hasattr(object, "__array_interface__") ||
-                         nb::hasattr(object, "__array_struct__");
+  const bool has_array = foreign_attribute(object, "__array__").is_valid() ||
+                         foreign_attribute(object, "__array_interface__").is_valid() ||
+                         foreign_attribute(object, "__array_struct__").is_valid();
   if (copy == Copy::never && (!has_array || is_numpy_scalar(object))) must_copy(object);
   using namespace nb::literals;
   nb::object array;
@@ -476,7 +476,7 @@ nb::object asarray(nb::handle object, nb::handle dtype, nb::handle device, nb::h
   const DType wanted = nb::inst_ptr<PyDtype>(dtype)->tag;
   const bool is_array = unwrap_tensor(object) != nullptr || is_ndarray(object) ||
                         has_dlpack(object) || PyObject_CheckBuffer(object.ptr()) != 0 ||
-                        nb::hasattr(object, "__array__");
+                        foreign_attribute(object, "__array__").is_valid();
   if (unwrap_tensor(object) != nullptr && unwrap_tensor(object)->descriptor().dtype == wanted)
     return placed(ingest(object, rule));
   if (!converts_to(wanted))

@@ -22,7 +22,7 @@ bool is_exactly(nb::handle value, PyTypeObject& type) { return Py_TYPE(value.ptr
 /// What a refusal advises for a value that has no type of its own in a file.
 const char* cure(nb::handle value) {
   if (value.is_none()) return "leave the key out";
-  if (PyObject_HasAttrString(value.ptr(), "item") != 0)
+  if (attribute(value, "item").is_valid())
     return "pass its .item(), or its .tolist() where it holds several values";
   if (PyDict_Check(value.ptr())) return "store text: json.dumps(value)";
   if (PyTuple_Check(value.ptr()) || PyAnySet_Check(value.ptr())) return "pass list(value)";
@@ -156,16 +156,10 @@ nb::object wrap(const std::vector<T>& items) {
 }  // namespace
 
 std::string_view utf8_argument(nb::handle text, const char* what) {
-  Py_ssize_t size = 0;
-  const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
-  if (data == nullptr) {
-    if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError) == 0) nb::raise_python_error();
-    PyErr_Clear();
-    fail(Exc::file, std::string(what) + " " + nb::cast<std::string>(nb::repr(text)) +
-                        " is not valid UTF-8: it holds a lone surrogate; pass text, or bytes for "
-                        "what is none");
-  }
-  return {data, static_cast<std::size_t>(size)};
+  if (const auto valid = utf8(text)) return *valid;
+  fail(Exc::file, std::string(what) + " " + nb::cast<std::string>(nb::repr(text)) +
+                      " is not valid UTF-8: it holds a lone surrogate; pass text, or bytes for "
+                      "what is none");
 }
 
 nb::str wrap_utf8(std::string_view text) { return nb::str(text.data(), text.size()); }
@@ -173,7 +167,7 @@ nb::str wrap_utf8(std::string_view text) { return nb::str(text.data(), text.size
 io::KeyValues key_values_argument(nb::handle kv) {
   io::KeyValues values;
   if (!kv.is_valid() || kv.is_none()) return values;
-  if (PyMapping_Check(kv.ptr()) == 0 || PyObject_HasAttrString(kv.ptr(), "items") == 0)
+  if (PyMapping_Check(kv.ptr()) == 0 || !attribute(kv, "items").is_valid())
     fail(PyExc_TypeError, "kv must be a mapping of str to values, not " + python::type_name(kv));
   nb::object items = nb::steal(PyMapping_Items(kv.ptr()));
   if (!items.is_valid()) nb::raise_python_error();

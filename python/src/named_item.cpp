@@ -76,7 +76,7 @@ io::Result<void> NamedItem::write(io::FileWriter& writer) const {
 }
 
 std::vector<NamedItem> named_items_argument(nb::handle tensors) {
-  if (PyMapping_Check(tensors.ptr()) == 0 || PyObject_HasAttrString(tensors.ptr(), "items") == 0)
+  if (PyMapping_Check(tensors.ptr()) == 0 || !attribute(tensors, "items").is_valid())
     fail(PyExc_TypeError, "tensors must be a mapping of names to tensors, such as {\"w\": array}");
   nb::object pairs = nb::steal(PyMapping_Items(tensors.ptr()));
   if (!pairs.is_valid()) nb::raise_python_error();

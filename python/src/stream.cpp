@@ -23,7 +23,7 @@ namespace {
 nb::module_ transport() { return nb::module_::import_("hurray._transport"); }
 
 bool is_path(nb::handle object) {
-  return PyUnicode_Check(object.ptr()) || PyObject_HasAttrString(object.ptr(), "__fspath__") != 0;
+  return PyUnicode_Check(object.ptr()) || attribute(object, "__fspath__").is_valid();
 }
 
 // ---- endpoints of hurray._transport that are reached through Python methods
@@ -50,6 +50,17 @@ void set_transfer_error(nb::python_error& error) {
   }
   raised.attr("__cause__") = cause;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+}
+
+/// Runs `call`, a function of the transport, and raises what it raises so.
+template <class Call>
+auto of_transport(Call&& call) {
+  try {
+    return call();
+  } catch (nb::python_error& error) {
+    set_transfer_error(error);
+    nb::raise_python_error();
+  }
 }
 
 /// Runs `transfer` with the GIL; what it raises is set in this thread and ends the call.
@@ -168,10 +179,11 @@ class PyStreamReader {
     } else if (PyObject_CheckBuffer(source.ptr()) != 0) {
       bytes_ = HeldBytes(source);
       reader_ = unwrap(io::StreamReader::over(bytes_.bytes(), options));
-    } else if (PyObject_HasAttrString(source.ptr(), "fileno") != 0) {
+    } else if (attribute(source, "fileno").is_valid()) {
       nb::object limit = nb::none();
       if (options.read_timeout) limit = nb::float_(double(options.read_timeout->count()) / 1000);
-      endpoint_ = transport().attr("source")(source, limit);
+      endpoint_ = of_transport(
+          [&]() -> nb::object { return transport().attr("source")(source, limit); });
       adopt_cross_machine(endpoint_, options);
       const auto number = descriptor_of(endpoint_);
       reader_ = unwrap(number ? io::StreamReader::over(*number, options)
@@ -241,7 +253,8 @@ class PyStreamReader {
   }
 
   static void settle(End end) {
-    if (end.endpoint.is_valid()) end.endpoint.attr("settle")(end.position);
+    if (end.endpoint.is_valid())
+      of_transport([&] { end.endpoint.attr("settle")(end.position); });
   }
   /// The same while an exception of this thread is on its way.
   static void settle_quietly(End end) {
@@ -272,8 +285,9 @@ class PyStreamWriter {
     } else if (is_path(destination)) {
       const std::string path = path_argument(destination);
       writer_ = unwrap_waited(without_gil([&] { return io::StreamWriter::create(path, options); }));
-    } else if (PyObject_HasAttrString(destination.ptr(), "fileno") != 0) {
-      endpoint_ = transport().attr("destination")(destination);
+    } else if (attribute(destination, "fileno").is_valid()) {
+      endpoint_ = of_transport(
+          [&]() -> nb::object { return transport().attr("destination")(destination); });
       adopt_cross_machine(endpoint_, options);
       const auto number = descriptor_of(endpoint_);
       writer_ = unwrap(number ? io::StreamWriter::over(*number, options)
@@ -390,7 +404,7 @@ class PyStreamWriter {
     return {};
   }
   static void settle(nb::object endpoint) {
-    if (endpoint.is_valid()) endpoint.attr("settle")();
+    if (endpoint.is_valid()) of_transport([&] { endpoint.attr("settle")(); });
   }
 
   Turn turn_;

@@ -54,12 +54,8 @@ auto name_argument(nb::handle value, const Rows& rows, const char* argument) {
   if (!PyUnicode_Check(value.ptr()))
     fail(PyExc_TypeError,
          std::string(argument) + " must be a str, got " + python::type_name(value));
-  Py_ssize_t size = 0;
-  const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
-  if (text != nullptr)
-    if (const auto* row = find_name(rows, std::string_view(text, static_cast<std::size_t>(size))))
-      return row->tag;
-  PyErr_Clear();  // a lone surrogate: no name
+  if (const auto text = utf8(value))
+    if (const auto* row = find_name(rows, *text)) return row->tag;
   std::string names;
   for (const auto& row : rows) (names += names.empty() ? "'" : ", '").append(row.name) += "'";
   fail(PyExc_ValueError, std::string("unknown ") + argument + " " + nb::repr(value).c_str() +

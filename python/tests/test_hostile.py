@@ -210,3 +210,78 @@ def test_a_descriptor_is_an_int(tmp_path, number, error):
         hurray.StreamReader(reading)
     with File(tmp_path / "y", "w") as writing, pytest.raises(error):
         hurray.StreamWriter(writing)
+
+
+class Interrupting:
+    """An object whose look-up of one attribute is interrupted."""
+
+    def __init__(self, attribute, raised):
+        self.attribute, self.raised = attribute, raised
+
+    def __getattr__(self, name):
+        if name == self.attribute:
+            raise self.raised
+        raise AttributeError(name)
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_an_interrupt_is_not_a_missing_attribute(tmp_path, raised):
+    for attribute, uses in {
+        "__dlpack__": [hurray.asarray, hurray.from_dlpack, lambda x: hurray.save(tmp_path / "x", {"x": x})],
+        "__array__": [hurray.asarray, lambda x: hurray.asarray(x, dtype=hurray.float32)],
+        "__array_interface__": [hurray.asarray],
+        "__hurray__": [hurray.from_hurray, lambda x: hurray.save(tmp_path / "x", {"x": x})],
+        "fileno": [hurray.StreamReader, hurray.StreamWriter],
+        "items": [lambda x: hurray.save(tmp_path / "x", x), lambda x: hurray.save(tmp_path / "x", {}, kv=x)],
+        "item": [lambda x: hurray.save(tmp_path / "x", {}, kv={"x": x})],
+    }.items():
+        for use in uses:
+            class Object(Interrupting):
+                if attribute == "items":
+                    def __getitem__(self, key):
+                        raise KeyError(key)
+            with pytest.raises(raised):
+                use(Object(attribute, raised))
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_look_up_raises_is_the_cause():
+    error = RuntimeError("the device is gone")
+    for attribute, use in ({"__dlpack__": hurray.from_dlpack, "__array__": hurray.asarray, "__hurray__": hurray.from_hurray}
+                           .items()):  # fmt: skip
+        with pytest.raises(hurray.UnsupportedError, match=f"its {attribute} raised RuntimeError: the device is gone") as got:
+            use(Interrupting(attribute, error))
+        assert got.value.__cause__ is error
+
+
+def test_lone_surrogates_are_no_names(tmp_path, monkeypatch):
+    hurray.save(tmp_path / "x.hrry", {"x": hurray.zeros([1])})
+    for use in (hurray.open, hurray.load):
+        with pytest.raises(ValueError, match=r'mode: expected one of .*, found .\\ud800'):
+            use(tmp_path / "x.hrry", mode="\ud800")
+    monkeypatch.setenv("HURRAY_MODE", "\udcff")
+    with pytest.raises(ValueError, match=r"HURRAY_MODE: expected one of"):
+        hurray.open(tmp_path / "x.hrry")
+    for use in (hurray.Dtype.from_name, lambda name: hurray.Device(name), lambda name: hurray.Device("cpu", 0, name)):
+        with pytest.raises(hurray.InvalidDescriptorError, match=r"'\\ud800'"):
+            use("\ud800")
+    for wrong in (5, None, b"float32"):
+        with pytest.raises(TypeError, match="name must be a str, got"):
+            hurray.Dtype.from_name(wrong)
+
+
+def test_what_a_stream_file_refuses_is_a_file_error(tmp_path):
+    class Lost(io.FileIO):
+        def tell(self):
+            return -1
+
+    (tmp_path / "x").write_bytes(hurray.StreamWriter().getvalue())
+    with Lost(tmp_path / "x") as file, pytest.raises(hurray.FileError):
+        hurray.StreamReader(file)
+    file = open(tmp_path / "x", "rb")
+    reader = hurray.StreamReader(file)
+    os.close(file.fileno())
+    with pytest.raises(hurray.FileError):
+        list(reader)
+    with contextlib.suppress(OSError):
+        file.close()
