@@ -132,9 +132,8 @@ bool has_hurray(nb::handle object) {
 nb::object tensor_from_hurray(nb::handle object) {
   if (const PyTensor* t = unwrap_tensor(object))
     return wrap_tensor(consumed(to_capsule(nb::borrow(object), *t)), t->device);
-  const nb::object method = PyType_Check(object.ptr()) == 0
-                                ? foreign_attribute(object, "__hurray__")
-                                : nb::object();
+  const nb::object method =
+      PyType_Check(object.ptr()) == 0 ? foreign_attribute(object, "__hurray__") : nb::object();
   if (!method.is_valid())
     fail(PyExc_TypeError,
          "expected an object with __hurray__, got " + python::type_name(object) +

@@ -28,8 +28,8 @@ nb::object from_name(nb::handle wanted) {
     if (const DTypeInfo* row = find_name(dtypes, *text)) return dtype_object(row->tag);
   std::string names;
   for (const DTypeInfo& row : dtypes) (names += names.empty() ? "" : ", ") += row.name;
-  fail(Exc::invalid_descriptor,
-       std::string("no element type is named ") + nb::repr(wanted).c_str() + "; the names are " + names);
+  fail(Exc::invalid_descriptor, std::string("no element type is named ") +
+                                    nb::repr(wanted).c_str() + "; the names are " + names);
 }
 
 bool is_integer(DType dtype) {
@@ -146,7 +146,8 @@ void bind_dtype(nb::module_& m) {
             return reduced("dtype", nb::make_tuple(static_cast<unsigned>(self.tag)));
           },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
-      .def_static("from_name", &from_name, "name"_a.none(), nb::sig("def from_name(name: str) -> Dtype"),
+      .def_static("from_name", &from_name, "name"_a.none(),
+                  nb::sig("def from_name(name: str) -> Dtype"),
                   "The type of that name. Raises `InvalidDescriptorError` for an unknown one.")
       .def_static("from_tag", &from_tag, "tag"_a, nb::sig("def from_tag(tag: int) -> Dtype"),
                   "The type of that wire byte, private ones (0xF0 to 0xFE) included. Raises\n"

@@ -19,6 +19,11 @@ void shorten_names(nanobind::module_& m) {
 
 NB_MODULE(_hurray, m) {
   using namespace hurray::python;
+  // The extension has one set of classes, and asks for the lock of the main interpreter.
+  if (PyInterpreterState_Get() != PyInterpreterState_Main())
+    fail(PyExc_ImportError,
+         "hurray works in the main interpreter of a process alone, not in a subinterpreter; use "
+         "threads or processes");
   // What a DLPack capsule holds at the interpreter's end is left to the system: no leak to tell of.
   nanobind::set_leak_warnings(false);
   bind_exceptions(m);

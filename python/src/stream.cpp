@@ -182,8 +182,8 @@ class PyStreamReader {
     } else if (attribute(source, "fileno").is_valid()) {
       nb::object limit = nb::none();
       if (options.read_timeout) limit = nb::float_(double(options.read_timeout->count()) / 1000);
-      endpoint_ = of_transport(
-          [&]() -> nb::object { return transport().attr("source")(source, limit); });
+      endpoint_ =
+          of_transport([&]() -> nb::object { return transport().attr("source")(source, limit); });
       adopt_cross_machine(endpoint_, options);
       const auto number = descriptor_of(endpoint_);
       reader_ = unwrap(number ? io::StreamReader::over(*number, options)
@@ -253,8 +253,7 @@ class PyStreamReader {
   }
 
   static void settle(End end) {
-    if (end.endpoint.is_valid())
-      of_transport([&] { end.endpoint.attr("settle")(end.position); });
+    if (end.endpoint.is_valid()) of_transport([&] { end.endpoint.attr("settle")(end.position); });
   }
   /// The same while an exception of this thread is on its way.
   static void settle_quietly(End end) {

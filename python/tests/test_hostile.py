@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import hurray
+import processes
 
 BIG = 2**63 - 1
 
@@ -285,3 +286,52 @@ def test_what_a_stream_file_refuses_is_a_file_error(tmp_path):
         list(reader)
     with contextlib.suppress(OSError):
         file.close()
+
+
+def test_subinterpreters_are_refused():
+    # A subinterpreter takes the module's objects along to its end: in a process of its own.
+    done = processes.run("""
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            try:
+                import _xxsubinterpreters as interpreters
+            except ImportError:
+                print("none here")
+                sys.exit()
+        one = interpreters.create()
+        code = f"import sys\\nsys.path[:] = {sys.path!r}\\ntry:\\n import hurray\\nexcept ImportError as e:\\n print(e.__cause__, flush=True)"
+        interpreters.run_string(one, code)
+        interpreters.destroy(one)
+        print(hurray.zeros([2]).to_numpy())
+    """)
+    assert done.stdout == "none here\n" or ("subinterpreter" in done.stdout and done.stdout.endswith("[0. 0.]\n"))
+
+
+@processes.measures_memory
+def test_without_memory_everything_is_a_memory_error_and_goes_on(tmp_path):
+    done = processes.run("""
+        import resource
+        n = 1 << 26
+        t = hurray.Tensor(bytes(n // 2), hurray.dtype.int4, [n])
+        x = np.zeros(n, np.uint8)
+        hurray.save(sys.argv[1], {"t": hurray.zeros([2 * n], dtype=hurray.uint8)})
+        file = hurray.open(sys.argv[1], mode="memory")
+        resource.setrlimit(resource.RLIMIT_AS, (status("VmSize") + (8 << 20),) * 2)
+        for use in (lambda: hurray.zeros([n]), lambda: hurray.full([n], 1.0), lambda: hurray.from_numpy(x, copy=True),
+                    t.to_numpy, t.to_dense, lambda: hurray.asarray(x, dtype=hurray.float32),
+                    lambda: file["t"], lambda: hurray.load(sys.argv[1], mode="memory"), lambda: hurray.share({"x": x}),
+                    lambda: t.__reduce_ex__(4), lambda: hurray.sparse_coo(x, [x], shape=[4])):
+            for _ in range(3):
+                try:
+                    use()
+                except Exception as e:
+                    name = type(e).__name__
+                else:
+                    name = "ok"
+            print(name)
+        print(t.shape, x.shape, len(file))
+    """, tmp_path / "t.hrry")  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert set(lines[:-1]) <= {"MemoryError", "ok"} and lines[:-1].count("MemoryError") >= 7
+    assert lines[-1] == f"({1 << 26},) ({1 << 26},) 1"
