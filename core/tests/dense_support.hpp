@@ -1,7 +1,11 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <variant>
 
+#include "hurray/elements.hpp"
+#include "hurray/selection.hpp"
 #include "memory_support.hpp"
 
 namespace hurray::testing {
@@ -122,6 +126,55 @@ inline Tensor filled(Descriptor d, std::mt19937& random, bool surplus = true) {
 /// Bit `i` counted from the lowest of byte 0 on: the slow definition of every packed width.
 inline bool bit(std::span<const std::byte> bytes, std::uint64_t i) {
   return (static_cast<unsigned>(bytes[i / 8]) >> i % 8 & 1) != 0;
+}
+
+/// What any plan over any dense tensor of this size may take.
+inline Selection random_selection(const Shape& shape, std::mt19937& random) {
+  Selection selection;
+  const std::size_t parts = pick(random, 4) == 0 ? pick(random, shape.rank() + 1) : shape.rank();
+  for (std::size_t k = 0; k < parts; ++k) {
+    const std::uint64_t n = shape[k];
+    switch (pick(random, 5)) {
+      case 0:
+        if (n != 0) {
+          selection.push_back(Along::index(pick(random, n)));
+          break;
+        }
+        [[fallthrough]];
+      case 1:
+        selection.push_back({});
+        break;
+      default: {
+        Along along{.start = pick(random, n + 1), .stop = pick(random, n + 1)};
+        if (along.start > along.stop && pick(random, 8) != 0) std::swap(along.start, along.stop);
+        along.step = 1 + pick(random, 3);
+        selection.push_back(along);
+      }
+    }
+  }
+  return selection;
+}
+
+/// The bits of the selected elements, one after the other, found singly.
+inline std::vector<bool> selected_bits(const Tensor& tensor, const Selection& selection) {
+  const auto elements = Elements::over(tensor);
+  EXPECT_TRUE(elements);
+  std::vector<bool> bits;
+  std::vector<std::byte> value(touched_bytes(elements->width(), 0));
+  for_each_index(tensor.descriptor().shape, [&](std::span<const std::uint64_t> index) {
+    for (std::size_t k = 0; k < selection.size(); ++k) {
+      const Along& along = selection[k];
+      if (along.drops ? index[k] != along.start
+                      : index[k] < along.start || index[k] >= along.stop ||
+                            (index[k] - along.start) % along.step != 0)
+        return;
+    }
+    const auto slot = elements->slot(index);
+    ASSERT_TRUE(slot);
+    ASSERT_TRUE(elements->load(**slot, value));
+    for (unsigned b = 0; b < elements->width(); ++b) bits.push_back(bit(value, b));
+  });
+  return bits;
 }
 
 }  // namespace hurray::testing

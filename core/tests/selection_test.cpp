@@ -13,55 +13,6 @@ namespace {
 
 using Range = std::pair<std::uint64_t, std::uint64_t>;
 
-/// What any plan over any dense tensor of this size may take.
-Selection random_selection(const Shape& shape, std::mt19937& random) {
-  Selection selection;
-  const std::size_t parts = pick(random, 4) == 0 ? pick(random, shape.rank() + 1) : shape.rank();
-  for (std::size_t k = 0; k < parts; ++k) {
-    const std::uint64_t n = shape[k];
-    switch (pick(random, 5)) {
-      case 0:
-        if (n != 0) {
-          selection.push_back(Along::index(pick(random, n)));
-          break;
-        }
-        [[fallthrough]];
-      case 1:
-        selection.push_back({});
-        break;
-      default: {
-        Along along{.start = pick(random, n + 1), .stop = pick(random, n + 1)};
-        if (along.start > along.stop && pick(random, 8) != 0) std::swap(along.start, along.stop);
-        along.step = 1 + pick(random, 3);
-        selection.push_back(along);
-      }
-    }
-  }
-  return selection;
-}
-
-/// The bits of the selected elements, one after the other, found singly.
-std::vector<bool> slow(const Tensor& tensor, const Selection& selection) {
-  const auto elements = Elements::over(tensor);
-  EXPECT_TRUE(elements);
-  std::vector<bool> bits;
-  std::vector<std::byte> value(touched_bytes(elements->width(), 0));
-  for_each_index(tensor.descriptor().shape, [&](std::span<const std::uint64_t> index) {
-    for (std::size_t k = 0; k < selection.size(); ++k) {
-      const Along& along = selection[k];
-      if (along.drops ? index[k] != along.start
-                      : index[k] < along.start || index[k] >= along.stop ||
-                            (index[k] - along.start) % along.step != 0)
-        return;
-    }
-    const auto slot = elements->slot(index);
-    ASSERT_TRUE(slot);
-    ASSERT_TRUE(elements->load(**slot, value));
-    for (unsigned b = 0; b < elements->width(); ++b) bits.push_back(bit(value, b));
-  });
-  return bits;
-}
-
 struct Gathered {
   std::vector<std::byte> bytes;
   std::vector<Range> pieces;
@@ -99,7 +50,7 @@ TEST(Selection, EveryDenseLayoutAndWidth) {
     const Selection selection = random_selection(d.shape, random);
     const auto plan = SelectionPlan::of(tensor.descriptor(), selection, Provenance::own);
     ASSERT_TRUE(plan) << to_string(plan.error());
-    const std::vector<bool> expected = slow(tensor, selection);
+    const std::vector<bool> expected = selected_bits(tensor, selection);
     const unsigned width = element_bits(d);
     ASSERT_EQ(plan->descriptor().shape.count() * width, expected.size());
     PieceOptions options;

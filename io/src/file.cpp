@@ -133,14 +133,30 @@ Result<const ChecksumTable*> File::State::checksums() const {
   return &*lazy->table;
 }
 
-Result<const ChecksumTable*> File::State::sums() const {
-  if (!verifies() || kv.checksums.entries == 0) return nullptr;
+Result<const ChecksumTable*> File::State::sums(bool demanded) const {
+  if (kv.checksums.entries == 0) return nullptr;
   auto table = checksums();
   if (!table) return table;
   const ChecksumState found = (*table)->state();
   if (found == ChecksumState::valid) return table;
-  if (found == ChecksumState::damaged || options.verify) return (*table)->findings().front().error;
+  if (found == ChecksumState::damaged || demanded) return (*table)->findings().front().error;
   return nullptr;
+}
+
+Result<const ChecksumTable*> File::State::sums() const {
+  if (!verifies()) return nullptr;
+  return sums(options.verify.has_value());
+}
+
+Result<void> File::State::read_data(const Entry& entry, std::span<std::byte> into,
+                                    std::uint64_t offset) const {
+  lazy->requests.fetch_add(1, std::memory_order_relaxed);
+  lazy->bytes_read.fetch_add(into.size(), std::memory_order_relaxed);
+  auto done = source.read("data", into, offset);
+  if (done) return {};
+  Error error = std::move(done).error();
+  error.tensor = entry.name;
+  return error;
 }
 
 Result<void> File::State::check_descriptor_limit(const Entry& entry) const {
@@ -263,6 +279,9 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
     buffers.push_back(memory->view(0, range.size));  // measured, like all that was loaded
   }
   if (ranges.empty() || (mapping && table == nullptr)) return buffers;
+  if (!mapping)
+    for (const Range& range : ranges)
+      lazy->bytes_wanted.fetch_add(range.size, std::memory_order_relaxed);
 
   const bool drops = !mapping && !source.image();
   if (drops) note_pages(entry.data_offset, entry.data_offset + entry.data_length);
@@ -300,7 +319,7 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
                 scratch = *std::move(memory);
               }
               const std::span<std::byte> bytes(into != nullptr ? into : scratch.data(), size);
-              if (auto ok = source.read("data", bytes, position); !ok) return ok;
+              if (auto ok = read_data(entry, bytes, position); !ok) return ok;
               if (table != nullptr) crc = crc32c(bytes, crc);
               position += size;
               if (into != nullptr) into += size;
@@ -562,6 +581,12 @@ Entry File::entry(std::size_t i) const noexcept { return state_->index.entry(i);
 std::string_view File::name(std::size_t i) const noexcept { return state_->index.name(i); }
 std::optional<std::size_t> File::find(std::string_view name) const noexcept {
   return state_->index.find(name);
+}
+ReadCounts File::read_counts() const noexcept {
+  const Lazy& counts = *state_->lazy;
+  return {.bytes_wanted = counts.bytes_wanted,
+          .bytes_read = counts.bytes_read,
+          .requests = counts.requests};
 }
 std::shared_ptr<Owner> File::mapping() const noexcept { return state_->mapping; }
 

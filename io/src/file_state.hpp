@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,6 +27,10 @@ struct Lazy {
   std::optional<ChecksumTable> table;
   /// Pages that were cached before any of their window was read, by the number of the window.
   std::map<std::uint64_t, std::vector<bool>> pages;
+
+  std::atomic<std::uint64_t> bytes_wanted = 0;
+  std::atomic<std::uint64_t> bytes_read = 0;
+  std::atomic<std::uint64_t> requests = 0;
 };
 
 /// The part that could not be read while a file was opened, where it lies, and what was read before
@@ -65,9 +70,14 @@ struct File::State {
   /// Decided at the first call, by one thread.
   Result<const ChecksumTable*> checksums() const;
   /// Those that what is read has to be compared with; null for none. Fails where the state forbids
-  /// reading.
+  /// reading; `demanded`: every state but none and `valid`.
+  Result<const ChecksumTable*> sums(bool demanded) const;
+  /// Those for whole tensors.
   Result<const ChecksumTable*> sums() const;
   bool verifies() const noexcept { return options.verify.value_or(options.mode == Mode::memory); }
+
+  /// Bytes of the data of `entry` into `into`, counted.
+  Result<void> read_data(const Entry& entry, std::span<std::byte> into, std::uint64_t offset) const;
 
   /// `sums` where they are to be compared.
   Result<Bytes> descriptor_bytes(std::size_t i, const ChecksumTable* sums = nullptr) const;

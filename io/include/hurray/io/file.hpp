@@ -13,11 +13,13 @@
 #include "hurray/descriptor.hpp"
 #include "hurray/io/error.hpp"
 #include "hurray/io/key_values.hpp"
+#include "hurray/selection.hpp"
 #include "hurray/table.hpp"
 #include "hurray/tensor.hpp"
 
 namespace hurray::io {
 
+class Slice;
 class Source;
 
 /// How an open file's tensors get their memory (08-python-api.md section 19.3).
@@ -138,6 +140,16 @@ struct Entry {
   std::uint64_t data_length = 0;
 };
 
+/// What reading the data of tensors has cost since a file was opened, descriptors and views of the
+/// mapping left out.
+struct ReadCounts {
+  std::uint64_t bytes_wanted = 0;  ///< Of tensors and selections that were read.
+  std::uint64_t bytes_read = 0;    ///< From the file; more where gaps or whole chunks are read.
+  std::uint64_t requests = 0;      ///< Positioned reads.
+
+  friend bool operator==(const ReadCounts&, const ReadCounts&) = default;
+};
+
 /// An open `.hrry` file: header, trailer, index and KV have been read and checked (04-file.md
 /// section 12, "O"); descriptors and data have not been touched.
 ///
@@ -188,6 +200,11 @@ class HURRAY_EXPORT File {
   /// unknown layout has no buffers that could be found: `raw_bytes` has them all.
   Result<Tensor> tensor(std::size_t i) const;
   Result<Tensor> tensor(std::string_view name) const;
+  /// A part of entry `i` that is to be read as a tensor of its own, one part for each dimension
+  /// (08-python-api.md section 19.2). Fails as `SelectionPlan::of` does; no data byte is touched.
+  Result<Slice> slice(std::size_t i, std::span<const Along> selection) const;
+  Result<Slice> slice(std::string_view name, std::span<const Along> selection) const;
+  ReadCounts read_counts() const noexcept;
   /// The data region of entry `i`, buffers and the padding between them (row 25 of section 12).
   Result<Buffer> raw_bytes(std::size_t i) const;
 
@@ -206,6 +223,7 @@ class HURRAY_EXPORT File {
   std::shared_ptr<Owner> mapping() const noexcept;
 
  private:
+  friend class Slice;
   friend class Verifier;
   struct State;
   struct Step;
