@@ -16,6 +16,8 @@ namespace {
 
 /// What one thread reads at a time.
 constexpr std::uint64_t part_bytes = std::uint64_t{8} << 20;
+/// Ranges that are read ahead at once.
+constexpr std::size_t most_ranges = std::size_t{1} << 16;
 
 /// Hands out the pieces of a plan, those that are read into the result in parts.
 class Queue {
@@ -225,6 +227,63 @@ Result<void> Slice::read_into(std::span<std::byte> out, const SliceOptions& opti
     if (!table) return table.error();
     return state_->read(out, *table);
   });
+}
+
+template <class Each>
+Result<void> Slice::for_each_range(Each&& each) const {
+  auto pieces = state_->plan.pieces();
+  if (!pieces) return state_->file->about(pieces.error(), state_->entry);
+  for (ReadPiece piece;;) {
+    const auto more = pieces->next(piece);
+    if (!more) return state_->file->about(more.error(), state_->entry);
+    if (!*more || !each(state_->entry.data_offset + piece.offset, piece.size)) return {};
+  }
+}
+
+Result<std::uint64_t> File::prefetch(std::span<const Wanted> wanted,
+                                     std::uint64_t max_bytes) const {
+  return contain(Origin::file, [&]() -> Result<std::uint64_t> {
+    if (state_->source.image()) return std::uint64_t{0};
+    std::vector<State::Range> ranges;
+    auto add = [&, left = max_bytes](std::uint64_t offset, std::uint64_t size) mutable {
+      size = std::min(size, left);
+      left -= size;
+      if (size != 0) ranges.push_back({offset, size});
+      return left != 0 && ranges.size() < most_ranges;
+    };
+    for (const Wanted& one : wanted) {
+      const auto entry = state_->listed(one.entry);
+      if (!entry) return entry.error();
+      if (!one.selection) {
+        if (!add(entry->data_offset, entry->data_length)) break;
+        continue;
+      }
+      const auto part = slice(one.entry, *one.selection);
+      if (!part) return part.error();
+      bool room = true;
+      if (auto ok = part->for_each_range(
+              [&](std::uint64_t offset, std::uint64_t size) { return room = add(offset, size); });
+          !ok)
+        return ok.error();
+      if (!room) break;
+    }
+    std::ranges::sort(ranges, {}, &State::Range::offset);
+    std::uint64_t total = 0;
+    for (std::size_t k = 0; k < ranges.size();) {
+      const std::uint64_t start = ranges[k].offset;
+      std::uint64_t end = start;
+      for (; k < ranges.size() && ranges[k].offset <= end + PieceOptions{}.max_gap_bytes; ++k)
+        end = std::max(end, ranges[k].offset + ranges[k].size);
+      if (state_->options.mode == Mode::memory) state_->note_pages(start, end);
+      system::will_need(state_->source.descriptor(), start, end - start);
+      total += end - start;
+    }
+    return total;
+  });
+}
+
+void File::will_read_all() const noexcept {
+  if (!state_->source.image()) system::will_read_all(state_->source.descriptor());
 }
 
 Result<Slice> File::slice(std::size_t i, std::span<const Along> selection) const {

@@ -101,6 +101,11 @@ std::vector<bool> resident_pages(int descriptor, std::uint64_t offset, std::uint
 /// Lets the system forget cached pages of a file that nobody maps or has changed. Whole pages.
 void drop_cached(int descriptor, std::uint64_t offset, std::uint64_t size) noexcept;
 
+/// Lets the system read this part of a file ahead, or all of it, faster, from its start to its end.
+/// Hints: nothing fails, and nobody waits for the bytes.
+void will_need(int descriptor, std::uint64_t offset, std::uint64_t size) noexcept;
+void will_read_all(int descriptor) noexcept;
+
 /// Asked twice a second while waiting, and after every signal; true ends the wait with EINTR.
 using Interrupted = std::function<bool()>;
 

@@ -284,6 +284,30 @@ TEST(Slice, LargeOnesAreReadByThreadsAndCanBeInterrupted) {
   EXPECT_EQ(ended.error().system_errno, EINTR);
 }
 
+TEST_F(Matrix, PrefetchAsksForWhatWouldBeRead) {
+  const File file = open(Mode::map, path);
+  const std::size_t x = *file.find("x"), y = *file.find("y"), sp = *file.find("sp");
+  const auto asked = [&](const std::vector<File::Wanted>& wanted, std::uint64_t max = 1 << 30) {
+    const auto bytes = file.prefetch(wanted, max);
+    EXPECT_EQ(failure(bytes), "");
+    return bytes ? *bytes : 0;
+  };
+  EXPECT_EQ(asked({}), 0u);
+  EXPECT_EQ(asked({{x, {}}}), rows * row);
+  EXPECT_EQ(asked({{x, {}}, {x, {}}}), rows * row);
+  EXPECT_EQ(asked({{x, Selection{{.start = 3, .stop = 5}}}}), 2 * row);
+  // Near each other: one range, with what lies between.
+  EXPECT_EQ(asked({{x, Selection{{.start = 10, .stop = 11}}}, {x, Selection{Along::index(2)}}}),
+            9 * row);
+  EXPECT_EQ(asked({{x, Selection{{}, {.start = 0, .stop = 256}}}}, 4096), 4096u);
+  EXPECT_GE(asked({{sp, {}}, {y, {}}}), 63u);
+  EXPECT_EQ(error_of(file.prefetch(std::vector<File::Wanted>{{sp, Selection{}}})).code,
+            Errc::unsupported);
+  EXPECT_EQ(error_of(file.prefetch(std::vector<File::Wanted>{{99, {}}})).code, Errc::out_of_bounds);
+  file.will_read_all();
+  EXPECT_EQ(file.read_counts(), ReadCounts());
+}
+
 TEST(Slice, ManyThreadsReadOneFile) {
   const Image image = two_tensors();
   const ScratchFile scratch(image.bytes);

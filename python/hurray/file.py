@@ -1,4 +1,4 @@
 """The class behind `hurray.open`."""
 
-# The extension puts `File` here when it is loaded.
-__all__ = ["File"]
+# The extension puts them here when it is loaded.
+__all__ = ["File", "ReadCounts"]

@@ -1,4 +1,5 @@
 #include "hurray/io/file.hpp"
+#include "hurray/io/slice.hpp"
 #include "hurray/io/verify.hpp"
 
 #include <nanobind/stl/string.h>
@@ -19,6 +20,7 @@
 #include "bindings.hpp"
 #include "html.hpp"
 #include "key_values.hpp"
+#include "selection.hpp"
 #include "value_object.hpp"
 #include "waiting.hpp"
 
@@ -55,17 +57,20 @@ io::Mode mode_argument(nb::handle mode, Otherwise&& otherwise) {
   return otherwise();
 }
 
+/// `verify=`: a bool or None.
+std::optional<bool> verify_argument(nb::handle verify) {
+  if (verify.is_none()) return std::nullopt;
+  if (!PyBool_Check(verify.ptr())) fail(PyExc_TypeError, "verify must be a bool or None");
+  return verify.ptr() == Py_True;
+}
+
 /// `verify` and the limits of 04-file.md section 12, as keywords of `load` and `open`. `None`: the
 /// default.
 struct Limits {
   nb::object verify, index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes,
       composite_depth, spool_bytes;
 
-  std::optional<bool> verifies() const {
-    if (verify.is_none()) return std::nullopt;
-    if (!PyBool_Check(verify.ptr())) fail(PyExc_TypeError, "verify must be a bool or None");
-    return verify.ptr() == Py_True;
-  }
+  std::optional<bool> verifies() const { return verify_argument(verify); }
 
   io::OpenOptions options(io::Mode mode) const {
     io::OpenOptions options;
@@ -194,6 +199,7 @@ nb::dict load(nb::handle path, nb::handle names, nb::handle mode, const Limits& 
   } else {
     entries = entries_argument(file, names);
   }
+  if (names.is_none()) file.will_read_all();
   nb::dict tensors;
   for (const std::size_t i : entries) {
     nb::object name = wrap_utf8(file.name(i));
@@ -286,6 +292,39 @@ class PyFile {
   /// A tensor, or a composite with all of its members.
   nb::object item(const io::File& file, std::size_t i) {
     return wrap_item(unwrap_waited(without_gil([&] { return held_item(file, i); })));
+  }
+
+  /// A part of a tensor, of its own or as a view of the mapping.
+  nb::object read(const io::File& file, std::size_t i, nb::handle index, nb::handle out, Copy copy,
+                  std::optional<bool> verify) {
+    const auto stored = unwrap_waited(without_gil([&] { return file.descriptor(i); }));
+    const Selection selection = selection_argument(index, stored.shape);
+    const auto slice = unwrap_waited(without_gil([&] { return file.slice(i, selection); }));
+    io::SliceOptions options{.verify = verify, .share = copy != Copy::always};
+    if (!out.is_none()) {
+      if (copy != Copy::if_needed)
+        fail(PyExc_ValueError, "out says where the elements go; copy must be None with it");
+      const Target target = target_argument(out, slice.descriptor(), slice.size_bytes());
+      unwrap_waited(without_gil([&] { return slice.read_into(target.bytes, options); }));
+      return nb::borrow(out);
+    }
+    if (copy == Copy::never && !slice.shareable())
+      fail(Exc::copy_required,
+           std::string("copy=False: ") +
+               (file.mapping() == nullptr
+                    ? "the file is not mapped (mode=\"memory\")"
+                    : "the selection is not one range of the file that starts on 64 bytes") +
+               "; allow a copy (copy=None)");
+    return wrap_tensor(unwrap_waited(without_gil([&]() -> io::Result<hurray::Tensor> {
+      auto tensor = slice.read(options);
+      if (!tensor || !slice.shareable() || !options.share) return tensor;
+      return contain(Origin::file, [&]() -> io::Result<hurray::Tensor> {
+        Item item{*std::move(tensor), {}};
+        if (auto held = hold(item, hold_of(i, file.mapping())); !held)
+          return io::Error(held.error(), path_);
+        return std::move(item.tensor);
+      });
+    })));
   }
 
   /// The names of items at the top, or of what they bind, in the file's order.
@@ -434,15 +473,12 @@ class PyFile {
   const Limits limits_;
 };
 
-nb::object getitem(PyFile& self, nb::handle name) {
-  const io::File file = self.file();
+/// The entry of `name`; `KeyError` where there is none.
+std::size_t entry_argument(const io::File& file, nb::handle name) {
   if (!PyUnicode_Check(name.ptr())) fail(PyExc_TypeError, "a tensor's name is a str");
-  const auto entry = find(file, name);
-  if (!entry) {
-    PyErr_SetObject(PyExc_KeyError, name.ptr());
-    nb::raise_python_error();
-  }
-  return self.item(file, *entry);
+  if (const auto entry = find(file, name)) return *entry;
+  PyErr_SetObject(PyExc_KeyError, name.ptr());
+  nb::raise_python_error();
 }
 
 nb::tuple names(PyFile& self) { return self.names(self.file(), false); }
@@ -451,14 +487,41 @@ nb::object descriptor(const io::File& file, std::size_t i) {
   return wrap_descriptor(unwrap(without_gil([&] { return file.descriptor(i); })));
 }
 
+nb::object getitem(PyFile& self, nb::handle name) {
+  const io::File file = self.file();
+  return self.item(file, entry_argument(file, name));
+}
+
+nb::object read(PyFile& self, nb::handle name, nb::handle index, nb::handle out, nb::handle copy,
+                nb::handle verify) {
+  const io::File file = self.file();
+  return self.read(file, entry_argument(file, name), index, out, copy_argument(copy),
+                   verify_argument(verify));
+}
+
+std::uint64_t prefetch(const PyFile& self, nb::handle plan, nb::handle max_bytes) {
+  const io::File file = self.file();
+  const std::uint64_t limit = unsigned_argument(max_bytes, "max_bytes", UINT64_MAX);
+  std::vector<io::File::Wanted> wanted;
+  if (plan.is_none()) {
+    for (std::size_t i = 0; i < file.size(); ++i) wanted.push_back({i, {}});
+  } else if (PyMapping_Check(plan.ptr()) != 0 && attribute(plan, "items").is_valid()) {
+    const nb::object items = nb::steal(PyMapping_Items(plan.ptr()));
+    if (!items.is_valid()) nb::raise_python_error();
+    for (nb::handle item : items) {
+      const std::size_t i = entry_argument(file, item[0]);
+      const auto stored = unwrap_waited(without_gil([&] { return file.descriptor(i); }));
+      wanted.push_back({i, selection_argument(nb::object(item[1]), stored.shape)});
+    }
+  } else {
+    for (const std::size_t i : entries_argument(file, plan)) wanted.push_back({i, {}});
+  }
+  return unwrap_waited(without_gil([&] { return file.prefetch(wanted, limit); }));
+}
+
 nb::object descriptor_of(const PyFile& self, nb::handle name) {
   const io::File file = self.file();
-  const auto entry = find(file, name);
-  if (!entry) {
-    PyErr_SetObject(PyExc_KeyError, name.ptr());
-    nb::raise_python_error();
-  }
-  return descriptor(file, *entry);
+  return descriptor(file, entry_argument(file, name));
 }
 
 /// `KeysView(self)` and its relatives, which make everything else of a read-only mapping.
@@ -488,6 +551,17 @@ void with_limits(Define&& define) {
 void bind_file(nb::module_& m) {
   // The class lives where users find it; that module is empty until now.
   nb::module_ home = nb::module_::import_("hurray.file");
+  nb::class_<io::ReadCounts>(home, "ReadCounts",
+                             "What reading data has cost since a file was opened.")
+      .def_ro("bytes_wanted", &io::ReadCounts::bytes_wanted, "Bytes of the tensors and parts read.")
+      .def_ro("bytes_read", &io::ReadCounts::bytes_read,
+              "Bytes taken from the file for them: more where gaps or whole chunks are read.")
+      .def_ro("requests", &io::ReadCounts::requests, "Positioned reads.")
+      .def("__repr__", [](const io::ReadCounts& self) {
+        return "ReadCounts(bytes_wanted=" + std::to_string(self.bytes_wanted) +
+               ", bytes_read=" + std::to_string(self.bytes_read) +
+               ", requests=" + std::to_string(self.requests) + ")";
+      });
   nb::class_<PyFile> file(
       home, "File",
       nb::sig("class File(collections.abc.Mapping[str, hurray.Tensor | hurray.Composite])"),
@@ -546,6 +620,45 @@ void bind_file(nb::module_& m) {
       .def_prop_ro(
           "kv", [](const PyFile& self) { return wrap_key_values(self.file().kv()); },
           nb::sig("def kv(self) -> dict[str, typing.Any]"), "The typed metadata, as `load_kv`.")
+      .def(
+          "read", read, nb::arg("name"), nb::arg("index").none() = nb::ellipsis(), nb::kw_only(),
+          nb::arg("out") = nb::none(), nb::arg("copy") = nb::none(), nb::arg("verify") = nb::none(),
+          nb::sig("def read(self, name: str, index: typing.Any = ..., *, out: typing.Any = None, "
+                  "copy: bool | None = None, verify: bool | None = None) -> typing.Any"),
+          "A part of a tensor as a row-major tensor of its own; only its bytes are read.\n\n"
+          "`index`: ints, slices with a step of at least 1 and `...`, one or a tuple of them, as\n"
+          "for arrays. Every dense layout and element type, with per-tensor quantization;\n"
+          "UnsupportedError names another layout or scheme. Bytes are read by position, never\n"
+          "through the mapping, several threads at a time where there are many; gaps of up to\n"
+          "64 KiB are read over (`io` tells the cost).\n\n"
+          "`out`: a writable contiguous array, `Tensor` or torch tensor of the selected shape and\n"
+          "the tensor's type; it is filled and returned, and holds anything after an error.\n\n"
+          "`copy`: None shares the mapping where the selection is one range of the file that\n"
+          "starts on 64 bytes, and reads otherwise; False demands the former\n"
+          "(CopyRequiredError), True the latter.\n\n"
+          "`verify`: True reads whole chunks and compares their checksums (FileError); None does\n"
+          "so where the file was opened with verify=True.\n\n"
+          "Raises KeyError, IndexError, TypeError, ValueError, FileError,\n"
+          "InvalidDescriptorError, UnsupportedError, CopyRequiredError.")
+      .def(
+          "prefetch",
+          [](const PyFile& self, nb::handle plan, nb::handle max_bytes) {
+            prefetch(self, plan, max_bytes);
+          },
+          nb::arg("plan") = nb::none(), nb::kw_only(),
+          nb::arg("max_bytes") = io::File::default_prefetch_bytes,
+          nb::sig("def prefetch(self, plan: collections.abc.Iterable[str] | "
+                  "collections.abc.Mapping[str, typing.Any] | None = None, *, "
+                  "max_bytes: int = 268435456) -> None"),
+          "Let the system read ahead, in the background, what will be asked for soon.\n\n"
+          "`plan`: names, or a mapping of names to indexes as `read` takes them; None is "
+          "everything.\n"
+          "Ranges near each other are merged and read in the file's order, `max_bytes` of them at\n"
+          "most. Raises KeyError, IndexError, FileError, UnsupportedError as `read`.")
+      .def_prop_ro(
+          "io", [](const PyFile& self) { return self.file().read_counts(); },
+          nb::sig("def io(self) -> ReadCounts"),
+          "What reading data of tensors has cost so far, mapped ones left out.")
       .def("descriptor", descriptor_of, nb::arg("name"),
            nb::sig("def descriptor(self, name: str) -> hurray.Descriptor"),
            "The stored descriptor, declared alignment included; no data are touched. Raises "

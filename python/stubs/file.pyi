@@ -41,6 +41,10 @@ class File(Mapping[str, hurray.Tensor | hurray.Composite]):
     def has_checksums(self) -> bool:
         ...
 
+    @property
+    def io(self) -> ReadCounts:
+        ...
+
     def items(self) -> ItemsView[str, hurray.Tensor | hurray.Composite]:
         ...
 
@@ -67,9 +71,32 @@ class File(Mapping[str, hurray.Tensor | hurray.Composite]):
     def path(self) -> str:
         ...
 
+    def prefetch(self, plan: Iterable[str] | Mapping[str, Any] | None=None, *, max_bytes: int=268435456) -> None:
+        ...
+
+    def read(self, name: str, index: Any=..., *, out: Any=None, copy: bool | None=None, verify: bool | None=None) -> Any:
+        ...
+
     def values(self) -> ValuesView[hurray.Tensor | hurray.Composite]:
         ...
 
     def verify(self, names: Iterable[str] | None=None) -> None:
         ...
-__all__: list = ['File']
+
+class ReadCounts:
+
+    def __repr__(self) -> str:
+        ...
+
+    @property
+    def bytes_read(self) -> int:
+        ...
+
+    @property
+    def bytes_wanted(self) -> int:
+        ...
+
+    @property
+    def requests(self) -> int:
+        ...
+__all__: list = ['File', 'ReadCounts']

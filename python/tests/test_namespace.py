@@ -85,7 +85,7 @@ def test_the_public_names_are_these():
     }  # fmt: skip
     assert set(hurray.__all__) == wanted and len(hurray.__all__) == len(wanted)
     assert public(hurray) == wanted | {"open"}
-    assert hurray.file.__all__ == ["File"] and public(hurray.file) == {"File"}
+    assert hurray.file.__all__ == ["File", "ReadCounts"] and public(hurray.file) == {"File", "ReadCounts"}
     assert hurray.__all__ == sorted(hurray.__all__)
 
 

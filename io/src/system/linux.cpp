@@ -262,6 +262,15 @@ void drop_cached(int descriptor, std::uint64_t offset, std::uint64_t size) noexc
                         POSIX_FADV_DONTNEED);
 }
 
+void will_need(int descriptor, std::uint64_t offset, std::uint64_t size) noexcept {
+  (void)::posix_fadvise(descriptor, static_cast<off_t>(offset), static_cast<off_t>(size),
+                        POSIX_FADV_WILLNEED);
+}
+
+void will_read_all(int descriptor) noexcept {
+  (void)::posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
+}
+
 Result<std::size_t> read_some(int descriptor, std::span<std::byte> into,
                               const Interrupted& interrupted, Deadline deadline) {
   const std::size_t size = std::min(into.size(), longest_transfer);

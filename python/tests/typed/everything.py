@@ -309,6 +309,11 @@ def files(path: Path, t: hurray.Tensor) -> None:
         print(opened, names, listed, d, first, f.kv, len(f), "t" in f, f.get("u"), f.path, f.mode, f.closed)
         print(f.has_checksums, f.member_names, f.descriptors())
         f.verify(["t"])
+        part: hurray.Tensor = f.read("t", (0, slice(None)), out=None, copy=True, verify=False)
+        f.prefetch(["t"], max_bytes=1 << 20)
+        f.prefetch({"t": 0})
+        cost: hurray.file.ReadCounts = f.io
+        print(part, cost.bytes_wanted + cost.bytes_read + cost.requests)
         f.close()
 
 

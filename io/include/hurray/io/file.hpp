@@ -205,6 +205,18 @@ class HURRAY_EXPORT File {
   Result<Slice> slice(std::size_t i, std::span<const Along> selection) const;
   Result<Slice> slice(std::string_view name, std::span<const Along> selection) const;
   ReadCounts read_counts() const noexcept;
+  /// Entries or parts of them that will be asked for: their bytes are read ahead in the background,
+  /// in the file's order and merged, up to `max_bytes` of them. Returns how many bytes that are;
+  /// none for a file in memory. Fails as `slice`.
+  struct Wanted {
+    std::size_t entry = 0;
+    std::optional<Selection> selection = {};  ///< None: all of its buffers.
+  };
+  static constexpr std::uint64_t default_prefetch_bytes = std::uint64_t{256} << 20;
+  Result<std::uint64_t> prefetch(std::span<const Wanted> wanted,
+                                 std::uint64_t max_bytes = default_prefetch_bytes) const;
+  /// Everything in the file will be read, from its start to its end: a hint for the system.
+  void will_read_all() const noexcept;
   /// The data region of entry `i`, buffers and the padding between them (row 25 of section 12).
   Result<Buffer> raw_bytes(std::size_t i) const;
 
