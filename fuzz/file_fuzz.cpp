@@ -1,10 +1,11 @@
 // Any bytes as a file: opening refuses them or hands out tensors of which every byte can be read,
 // the same in every mode, and whose elements and composites are used.
-#include <sys/mman.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,9 +43,17 @@ void use_items(const File& file) {
   }
 }
 
+/// A file with a name: memory without one is not mapped while it can be cut.
+struct Scratch {
+  std::string path = (std::filesystem::temp_directory_path() / "hurray-fuzz-XXXXXX").string();
+  int descriptor = ::mkostemp(path.data(), O_CLOEXEC);
+  ~Scratch() { ::unlink(path.c_str()); }
+};
+
 void run(std::span<const std::uint8_t> bytes) {
-  static const int descriptor = ::memfd_create("fuzz", MFD_CLOEXEC);
-  static const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
+  static const Scratch scratch;
+  const int descriptor = scratch.descriptor;
+  const std::string& path = scratch.path;
   require(::ftruncate(descriptor, static_cast<off_t>(bytes.size())) == 0);
   require(::pwrite(descriptor, bytes.data(), bytes.size(), 0) ==
           static_cast<ssize_t>(bytes.size()));

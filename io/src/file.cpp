@@ -149,10 +149,10 @@ Result<const ChecksumTable*> File::State::sums() const {
 }
 
 Result<void> File::State::read_data(const Entry& entry, std::span<std::byte> into,
-                                    std::uint64_t offset) const {
+                                    std::uint64_t offset, std::uint64_t ahead) const {
   lazy->requests.fetch_add(1, std::memory_order_relaxed);
   lazy->bytes_read.fetch_add(into.size(), std::memory_order_relaxed);
-  auto done = source.read("data", into, offset);
+  auto done = source.read("data", into, offset, ahead);
   if (done) return {};
   Error error = std::move(done).error();
   error.tensor = entry.name;
@@ -195,7 +195,7 @@ Result<Bytes> File::State::descriptor_bytes(std::size_t i, const ChecksumTable* 
   // Two lengths must agree before a large one is believed.
   Bytes bytes(std::min<std::size_t>(entry.descriptor_length, 4096));
   const auto read = [&](std::span<std::byte> into, std::size_t at) -> Result<void> {
-    auto done = source.read("descriptor", into, entry.descriptor_offset + at);
+    auto done = source.read("descriptor", into, entry.descriptor_offset + at, Remote::tail_bytes);
     if (done) return {};
     Error error = std::move(done).error();
     error.tensor = entry.name;
@@ -283,7 +283,7 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
     for (const Range& range : ranges)
       lazy->bytes_wanted.fetch_add(range.size, std::memory_order_relaxed);
 
-  const bool drops = !mapping && !source.image();
+  const bool drops = !mapping && source.is_file();
   if (drops) note_pages(entry.data_offset, entry.data_offset + entry.data_length);
   std::optional<RegionSums> region;
   if (table != nullptr)
@@ -291,6 +291,7 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
                    described != nullptr ? &described->descriptor : nullptr,
                    described != nullptr ? &described->placement : nullptr);
   const std::uint64_t piece_bytes = table != nullptr ? table->chunk_bytes() : unsummed_piece_bytes;
+  const std::uint64_t data_end = entry.data_offset + entry.data_length;
   const std::uint64_t count =
       entry.data_length / piece_bytes + (entry.data_length % piece_bytes != 0 ? 1 : 0);
   // The system keeps a file in pieces that may be larger than ours: it forgets whole ones alone.
@@ -299,8 +300,8 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
       drops ? static_cast<std::size_t>(count / window_pieces) : 0);
   Patience patience(options.interrupted);
   auto done = in_parallel(
-      static_cast<std::size_t>(count), threads_for(entry.data_length), patience, source.path(),
-      [&] {
+      static_cast<std::size_t>(count), source.threads_for(entry.data_length), patience,
+      source.path(), [&] {
         return [&, scratch = Buffer()](std::size_t k) mutable -> Result<void> {
           const std::uint64_t start = entry.data_offset + k * piece_bytes;
           const std::uint64_t end =
@@ -319,7 +320,8 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
                 scratch = *std::move(memory);
               }
               const std::span<std::byte> bytes(into != nullptr ? into : scratch.data(), size);
-              if (auto ok = read_data(entry, bytes, position); !ok) return ok;
+              const std::uint64_t left = data_end - position - bytes.size();
+              if (auto ok = read_data(entry, bytes, position, left); !ok) return ok;
               if (table != nullptr) crc = crc32c(bytes, crc);
               position += size;
               if (into != nullptr) into += size;
@@ -478,6 +480,14 @@ Result<File> File::over(int descriptor, const OpenOptions& options) {
                  [&] { return open(Source::over(descriptor, options), options, step); });
 }
 
+Result<File> File::over(PositionedSource source, const OpenOptions& options) {
+  OpenOptions effective = options;
+  effective.mode = Mode::memory;
+  Step step;
+  return contain(Origin::file,
+                 [&] { return open(Source::over(std::move(source)), effective, step); });
+}
+
 Result<File> File::over(Buffer image, const OpenOptions& options) {
   OpenOptions effective = options;
   if (options.mode == Mode::copy_on_write) effective.mode = Mode::memory;
@@ -497,7 +507,7 @@ Result<File> File::open(Result<Source> opened, const OpenOptions& wanted, Step& 
     const Source& source = step.source.emplace(*std::move(opened));
     OpenOptions options = wanted;
     // Memory that its owner can still cut or write is not mapped (05-stream.md section 9).
-    if (options.mode != Mode::memory && !source.image() &&
+    if (options.mode != Mode::memory && source.is_file() &&
         system::sealed(source.descriptor()) == false)
       options.mode = Mode::memory;
     auto ends = read_ends(source, options);
@@ -512,12 +522,19 @@ Result<File> File::open(Result<Source> opened, const OpenOptions& wanted, Step& 
     }
     step.ends = *ends;
     const FileTrailer& trailer = ends->trailer;
+    if (source.remote() != nullptr) {
+      const std::uint64_t first = trailer.kv_length != 0
+                                      ? std::min(trailer.kv_offset, trailer.index_offset)
+                                      : trailer.index_offset;
+      if (auto kept = source.remote()->keep_from(first); !kept) return kept.error();
+    }
     step.at(FilePart::index, trailer.index_offset, trailer.index_length);
     auto index = Index::read(source, *ends, options);
     if (!index) return std::move(index).error();
     step.at(FilePart::kv, trailer.kv_offset, trailer.kv_length);
     auto kv = read_kv(source, *ends);
     if (!kv) return std::move(kv).error();
+    if (source.remote() != nullptr) source.remote()->let_go();
     std::shared_ptr<Owner> mapping;
     std::span<std::byte> mapped;
     if (options.mode != Mode::memory && source.image()) {
@@ -584,6 +601,10 @@ std::optional<std::size_t> File::find(std::string_view name) const noexcept {
 }
 ReadCounts File::read_counts() const noexcept {
   const Lazy& counts = *state_->lazy;
+  if (const Remote* remote = state_->source.remote())
+    return {.bytes_wanted = counts.bytes_wanted,
+            .bytes_read = remote->bytes_read(),
+            .requests = remote->requests()};
   return {.bytes_wanted = counts.bytes_wanted,
           .bytes_read = counts.bytes_read,
           .requests = counts.requests};

@@ -76,8 +76,9 @@ struct File::State {
   Result<const ChecksumTable*> sums() const;
   bool verifies() const noexcept { return options.verify.value_or(options.mode == Mode::memory); }
 
-  /// Bytes of the data of `entry` into `into`, counted.
-  Result<void> read_data(const Entry& entry, std::span<std::byte> into, std::uint64_t offset) const;
+  /// Bytes of the data of `entry` into `into`, counted; `ahead` as `Source::read` has it.
+  Result<void> read_data(const Entry& entry, std::span<std::byte> into, std::uint64_t offset,
+                         std::uint64_t ahead = 0) const;
 
   /// `sums` where they are to be compared.
   Result<Bytes> descriptor_bytes(std::size_t i, const ChecksumTable* sums = nullptr) const;

@@ -89,7 +89,7 @@ struct Slice::State {
 };
 
 Result<void> Slice::State::read(std::span<std::byte> out, const ChecksumTable* table) const {
-  PieceOptions options;
+  PieceOptions options = file->source.piece_options();
   if (table != nullptr) {
     options.chunk_bytes = table->chunk_bytes();
     options.piece_bytes = std::max(options.piece_bytes, options.chunk_bytes);
@@ -109,7 +109,7 @@ Result<void> Slice::State::read(std::span<std::byte> out, const ChecksumTable* t
   std::mutex scattering;  // elements of two pieces may share a byte
   Patience patience(file->options.interrupted);
   const auto caller = std::this_thread::get_id();
-  const std::size_t threads = threads_for(plan.size_bytes());
+  const std::size_t threads = file->source.threads_for(plan.size_bytes());
 
   const auto make_work = [&] {
     return [&, scratch = Buffer(), piece = ReadPiece()](std::size_t) mutable -> Result<void> {
@@ -231,7 +231,7 @@ Result<void> Slice::read_into(std::span<std::byte> out, const SliceOptions& opti
 
 template <class Each>
 Result<void> Slice::for_each_range(Each&& each) const {
-  auto pieces = state_->plan.pieces();
+  auto pieces = state_->plan.pieces(state_->file->source.piece_options());
   if (!pieces) return state_->file->about(pieces.error(), state_->entry);
   for (ReadPiece piece;;) {
     const auto more = pieces->next(piece);
@@ -243,7 +243,8 @@ Result<void> Slice::for_each_range(Each&& each) const {
 Result<std::uint64_t> File::prefetch(std::span<const Wanted> wanted,
                                      std::uint64_t max_bytes) const {
   return contain(Origin::file, [&]() -> Result<std::uint64_t> {
-    if (state_->source.image()) return std::uint64_t{0};
+    const Source& source = state_->source;
+    if (source.image()) return std::uint64_t{0};
     std::vector<State::Range> ranges;
     auto add = [&, left = max_bytes](std::uint64_t offset, std::uint64_t size) mutable {
       size = std::min(size, left);
@@ -254,6 +255,9 @@ Result<std::uint64_t> File::prefetch(std::span<const Wanted> wanted,
     for (const Wanted& one : wanted) {
       const auto entry = state_->listed(one.entry);
       if (!entry) return entry.error();
+      // Without it nobody knows what the data are; local ones cost nothing.
+      if (source.remote() != nullptr && !add(entry->descriptor_offset, entry->descriptor_length))
+        break;
       if (!one.selection) {
         if (!add(entry->data_offset, entry->data_length)) break;
         continue;
@@ -269,21 +273,28 @@ Result<std::uint64_t> File::prefetch(std::span<const Wanted> wanted,
     }
     std::ranges::sort(ranges, {}, &State::Range::offset);
     std::uint64_t total = 0;
+    const std::uint64_t gap = source.piece_options().max_gap_bytes;
+    std::vector<Remote::Range> merged;
     for (std::size_t k = 0; k < ranges.size();) {
       const std::uint64_t start = ranges[k].offset;
       std::uint64_t end = start;
-      for (; k < ranges.size() && ranges[k].offset <= end + PieceOptions{}.max_gap_bytes; ++k)
+      for (; k < ranges.size() && ranges[k].offset <= end + gap; ++k)
         end = std::max(end, ranges[k].offset + ranges[k].size);
-      if (state_->options.mode == Mode::memory) state_->note_pages(start, end);
-      system::will_need(state_->source.descriptor(), start, end - start);
       total += end - start;
+      if (source.remote() != nullptr) {
+        merged.push_back({start, end - start});
+        continue;
+      }
+      if (state_->options.mode == Mode::memory) state_->note_pages(start, end);
+      system::will_need(source.descriptor(), start, end - start);
     }
+    if (source.remote() != nullptr) source.remote()->prefetch(std::move(merged));
     return total;
   });
 }
 
 void File::will_read_all() const noexcept {
-  if (!state_->source.image()) system::will_read_all(state_->source.descriptor());
+  if (state_->source.is_file()) system::will_read_all(state_->source.descriptor());
 }
 
 Result<Slice> File::slice(std::size_t i, std::span<const Along> selection) const {

@@ -97,7 +97,15 @@ Result<Source> Source::from(system::Handle handle, std::string path, const OpenO
   return Source(std::move(kept->first), std::move(path), kept->second);
 }
 
-Result<std::size_t> Source::read_up_to(std::span<std::byte> into, std::uint64_t offset) const {
+Result<Source> Source::over(PositionedSource remote) {
+  auto opened = Remote::open(std::move(remote));
+  if (!opened) return std::move(opened).error();
+  return Source(*std::move(opened));
+}
+
+Result<std::size_t> Source::read_up_to(std::span<std::byte> into, std::uint64_t offset,
+                                       std::uint64_t ahead) const {
+  if (remote() != nullptr) return remote()->read(into, offset, ahead);
   if (image_) {
     const auto bytes = image_->bytes();
     const std::size_t start = std::min(bytes.size(), to_size(offset).value_or(bytes.size()));
@@ -110,9 +118,9 @@ Result<std::size_t> Source::read_up_to(std::span<std::byte> into, std::uint64_t 
   return *count;
 }
 
-Result<void> Source::read(std::string_view field, std::span<std::byte> into,
-                          std::uint64_t offset) const {
-  const auto count = read_up_to(into, offset);
+Result<void> Source::read(std::string_view field, std::span<std::byte> into, std::uint64_t offset,
+                          std::uint64_t ahead) const {
+  const auto count = read_up_to(into, offset, ahead);
   if (!count) return count.error();
   if (*count == into.size()) return {};
   return about({.code = Errc::truncated,

@@ -12,6 +12,8 @@
 #include "container.hpp"
 #include "hurray/buffer.hpp"
 #include "key_values.hpp"
+#include "parallel.hpp"
+#include "remote.hpp"
 #include "system.hpp"
 
 namespace hurray::io {
@@ -23,6 +25,8 @@ class Source {
   static Result<Source> open(std::string path, const OpenOptions& options);
   /// What an open descriptor is for, which is duplicated; read from its start.
   static Result<Source> over(int descriptor, const OpenOptions& options);
+  /// Bytes that are reached by position, however that is.
+  static Result<Source> over(PositionedSource remote);
   /// A file's bytes in memory.
   static Source over(Buffer image) noexcept { return Source(std::move(image)); }
 
@@ -31,6 +35,19 @@ class Source {
   int descriptor() const noexcept { return handle_.number(); }
   /// The bytes, where they are in memory.
   const std::optional<Buffer>& image() const noexcept { return image_; }
+  /// Where they are reached by position, null else.
+  Remote* remote() const noexcept { return remote_.get(); }
+  /// The system has them in a file that is open here.
+  bool is_file() const noexcept { return !image_ && remote() == nullptr; }
+  /// What is worth a request of its own, there where the bytes are.
+  PieceOptions piece_options() const noexcept {
+    if (remote() == nullptr) return {};
+    return {.max_gap_bytes = Remote::gap_bytes, .piece_bytes = Remote::ahead_bytes};
+  }
+  /// How many threads are worth while to read so many bytes.
+  std::size_t threads_for(std::uint64_t bytes) const noexcept {
+    return remote() != nullptr ? 1 : io::threads_for(bytes);
+  }
 
   Error about(const hurray::Error& error, std::string_view tensor = {},
               std::string detail = {}) const {
@@ -38,8 +55,9 @@ class Source {
   }
 
   /// Fills `into` from `offset` on. A file that ends before that, being shorter than it was, is
-  /// `truncated`, under the name `field`.
-  Result<void> read(std::string_view field, std::span<std::byte> into, std::uint64_t offset) const;
+  /// `truncated`, under the name `field`. Behind it `ahead` bytes are likely to be asked for next.
+  Result<void> read(std::string_view field, std::span<std::byte> into, std::uint64_t offset,
+                    std::uint64_t ahead = 0) const;
 
   /// `size` bytes from `offset` on into own memory, in steps. `step` sees the bytes so far after
   /// each of them and may end it all with an error. Precondition: within the file.
@@ -64,12 +82,16 @@ class Source {
   Source(system::Handle handle, std::string path, std::uint64_t size) noexcept
       : handle_(std::move(handle)), path_(std::move(path)), size_(size) {}
   explicit Source(Buffer image) noexcept : image_(std::move(image)), size_(image_->size()) {}
+  explicit Source(std::shared_ptr<Remote> remote) noexcept
+      : remote_(std::move(remote)), path_(this->remote()->name()), size_(this->remote()->size()) {}
   /// Fewer bytes only where the file ends.
-  Result<std::size_t> read_up_to(std::span<std::byte> into, std::uint64_t offset) const;
+  Result<std::size_t> read_up_to(std::span<std::byte> into, std::uint64_t offset,
+                                 std::uint64_t ahead) const;
   static Result<Source> from(system::Handle handle, std::string path, const OpenOptions& options);
 
   system::Handle handle_;
   std::optional<Buffer> image_;
+  RemoteUse remote_;
   std::string path_;
   std::uint64_t size_;
 };

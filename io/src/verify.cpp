@@ -369,6 +369,7 @@ class Verifier {
     const std::uint64_t chunks =
         entry.data_length / chunk_bytes + (entry.data_length % chunk_bytes != 0 ? 1 : 0);
     const Source& source = state_->source;
+    const std::uint64_t data_end = entry.data_offset + entry.data_length;
     /// What was seen of a chunk.
     struct Seen {
       std::uint32_t crc = 0;
@@ -391,7 +392,8 @@ class Verifier {
           for (std::uint64_t at = entry.data_offset + skipped; at < end;) {
             const auto bytes = memory.bytes().first(
                 static_cast<std::size_t>(std::min<std::uint64_t>(end - at, memory.size())));
-            if (auto ok = source.read("data", bytes, at); !ok) return ok;
+            if (auto ok = source.read("data", bytes, at, data_end - at - bytes.size()); !ok)
+              return ok;
             seen[j].crc = crc32c(bytes, seen[j].crc);
             for (const Span& padding : inner) {
               const std::uint64_t from = std::max(padding.start, at);
@@ -408,8 +410,8 @@ class Verifier {
       };
       const std::uint64_t bytes = std::min<std::uint64_t>(seen.size() * chunk_bytes,
                                                           entry.data_length - first * chunk_bytes);
-      if (auto ok =
-              in_parallel(seen.size(), threads_for(bytes), patience_, source.path(), make_work);
+      if (auto ok = in_parallel(seen.size(), source.threads_for(bytes), patience_, source.path(),
+                                make_work);
           !ok)
         return ok;
       result_.bytes_read += bytes;

@@ -13,6 +13,7 @@
 #include "hurray/descriptor.hpp"
 #include "hurray/io/error.hpp"
 #include "hurray/io/key_values.hpp"
+#include "hurray/io/positioned_source.hpp"
 #include "hurray/selection.hpp"
 #include "hurray/table.hpp"
 #include "hurray/tensor.hpp"
@@ -141,7 +142,7 @@ struct Entry {
 };
 
 /// What reading the data of tensors has cost since a file was opened, descriptors and views of the
-/// mapping left out.
+/// mapping left out; of a `PositionedSource` what all of its reading has cost.
 struct ReadCounts {
   std::uint64_t bytes_wanted = 0;  ///< Of tensors and selections that were read.
   std::uint64_t bytes_read = 0;    ///< From the file; more where gaps or whole chunks are read.
@@ -162,6 +163,10 @@ class HURRAY_EXPORT File {
   /// without a name (a memfd) is mapped where it is sealed, as a `SharedImage` is, and else read in
   /// mode `memory`.
   static Result<File> over(int descriptor, const OpenOptions& options = {});
+  /// Bytes that are somewhere else. Opening reads the last MiB and the header, and once more where
+  /// index and kv are larger; a tensor's descriptor and data are read together where they are
+  /// small. Always in mode `memory`.
+  static Result<File> over(PositionedSource source, const OpenOptions& options = {});
   /// A file's bytes in memory. In mode `map` tensors share `image`, which must be on 64; in the
   /// others they are copies.
   static Result<File> over(Buffer image, const OpenOptions& options = {});
