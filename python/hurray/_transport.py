@@ -1,4 +1,4 @@
-"""Which bytes a Python object with `fileno()` stands for, and how they are reached.
+"""Which bytes a Python object stands for, and how they are reached.
 
 `StreamReader` and `StreamWriter` use a descriptor only where it is the object's content: plain
 sockets, pipes and files, and buffered wrappers of them. A TLS connection goes through its own methods;
@@ -197,3 +197,32 @@ def destination(item):
     if isinstance(item, io.BufferedRandom):
         return _File(item)
     return _Descriptor(item) if buffered is None else _Flushed(buffered, base)
+
+
+class Positioned:
+    """A seekable binary object whose bytes are read by position: a file of fsspec, an io.BytesIO. It is
+    moved about, and used by one thread at a time."""
+
+    def __init__(self, item):
+        if isinstance(item, io.TextIOBase):
+            _refuse(item, "is a text file, whose characters are not its content; open it in binary mode")
+        end = item.seek(0, os.SEEK_END)
+        if end is None:  # not every object tells
+            end = item.tell()
+        name = getattr(item, "name", None)
+        self.item = item
+        self.size = end
+        self.name = name if isinstance(name, str) else f"{type(item).__module__}.{type(item).__qualname__}"
+
+    def read_at(self, view, offset):
+        self.item.seek(offset)
+        readinto = getattr(self.item, "readinto", None)
+        if readinto is not None:
+            return readinto(view) or 0
+        data = self.item.read(len(view))
+        if isinstance(data, str):
+            _refuse(self.item, "reads text; open it in binary mode")
+        count = len(data)
+        if count <= len(view):
+            view[:count] = data
+        return count

@@ -21,6 +21,7 @@
 #include "html.hpp"
 #include "key_values.hpp"
 #include "selection.hpp"
+#include "transport.hpp"
 #include "value_object.hpp"
 #include "waiting.hpp"
 
@@ -121,15 +122,34 @@ std::optional<int> descriptor_argument(nb::handle source) {
   return static_cast<int>(unsigned_argument(source, "path", std::numeric_limits<int>::max()));
 }
 
-io::File open_file(nb::handle source, nb::handle mode, io::Mode mapped, const Limits& limits) {
+/// An object to read from, which cannot be mapped.
+std::optional<PositionedObject> positioned_argument(nb::handle source, nb::handle mode) {
+  if (!is_positioned(source)) return std::nullopt;
+  if (mode_argument(mode, [] { return io::Mode::memory; }) != io::Mode::memory && !mode.is_none())
+    fail(Exc::unsupported, "a " + python::type_name(source) +
+                               " is read, and cannot be mapped; open it with mode=\"memory\"");
+  return PositionedObject(source);
+}
+
+struct Opened {
+  io::File file;
+  std::optional<PositionedObject> object = {};
+};
+
+Opened open_file(nb::handle source, nb::handle mode, io::Mode mapped, const Limits& limits) {
   if (const auto descriptor = descriptor_argument(source)) {
     const io::OpenOptions options = limits.options(mode_argument(mode, [&] { return mapped; }));
-    return unwrap_waited(without_gil([&] { return io::File::over(*descriptor, options); }));
+    return {unwrap_waited(without_gil([&] { return io::File::over(*descriptor, options); }))};
+  }
+  if (const auto object = positioned_argument(source, mode)) {
+    const io::OpenOptions options = limits.options(io::Mode::memory);
+    return {unwrap_waited(without_gil([&] { return io::File::over(object->source(), options); })),
+            object};
   }
   const std::string path = path_argument(source);
   const io::OpenOptions options = limits.options(
       mode_argument(mode, [&] { return io::is_local_file(path) ? mapped : io::Mode::memory; }));
-  return unwrap_waited(without_gil([&] { return io::File::open(path, options); }));
+  return {unwrap_waited(without_gil([&] { return io::File::open(path, options); }))};
 }
 
 /// The entry of `name`; none where there is no such name.
@@ -189,7 +209,7 @@ void verify(const io::File& file, nb::handle names) {
 }
 
 nb::dict load(nb::handle path, nb::handle names, nb::handle mode, const Limits& limits) {
-  const io::File file = open_file(path, mode, io::Mode::copy_on_write, limits);
+  const auto [file, object] = open_file(path, mode, io::Mode::copy_on_write, limits);
   if (names.is_none() && limits.verifies() == true) verify(file, names);
   std::vector<std::size_t> entries;
   if (names.is_none()) {
@@ -213,6 +233,10 @@ nb::dict load(nb::handle path, nb::handle names, nb::handle mode, const Limits& 
 nb::dict load_kv(nb::handle path) {
   if (const auto descriptor = descriptor_argument(path))
     return wrap_key_values(unwrap(without_gil([&] { return io::File::over(*descriptor); })).kv());
+  if (const auto object = positioned_argument(path, nb::none())) {
+    const auto open = unwrap_waited(without_gil([&] { return io::File::over(object->source()); }));
+    return wrap_key_values(open.kv());
+  }
   const std::string file = path_argument(path);
   return wrap_key_values(unwrap(without_gil([&] { return io::load_kv(file); })));
 }
@@ -245,11 +269,8 @@ Identity identity_of(const io::File& file) noexcept {
 /// `io::File` is a value that is shared.
 class PyFile {
  public:
-  PyFile(nb::handle path, nb::handle mode, Limits limits)
-      : file_(open_file(path, mode, io::Mode::map, limits)),
-        path_(file_->path()),
-        mode_(file_->mode()),
-        limits_(std::move(limits)) {}
+  PyFile(nb::handle path, nb::handle mode, const Limits& limits)
+      : PyFile(open_file(path, mode, io::Mode::map, limits), limits) {}
   /// Opened on first use, if it is still that file.
   PyFile(std::string path, io::Mode mode, Limits limits, Identity expected)
       : expected_(expected), path_(std::move(path)), mode_(mode), limits_(std::move(limits)) {}
@@ -263,6 +284,8 @@ class PyFile {
 
   /// `ValueError` once closed.
   io::File file() const {
+    if (object_ && object_->is_reading())
+      fail(PyExc_RuntimeError, path_ + ": a File cannot be used by the object that it reads from");
     std::optional<io::File> open;
     std::optional<Identity> expected;
     {
@@ -278,10 +301,10 @@ class PyFile {
 
   /// Function of `hurray._rebuild` and its arguments.
   nb::tuple reduced() const {
-    if (path_.empty())
+    if (path_.empty() || object_)
       fail(PyExc_TypeError,
-           "a File over a descriptor cannot be pickled; send the descriptor, or what hurray.share "
-           "returned, and open that");
+           "a File over a descriptor or an object cannot be pickled; send that, or what "
+           "hurray.share returned, and open it there");
     const Identity now = identity_of(file());
     return python::reduced(
         "file", nb::make_tuple(nb::module_::import_("os.path").attr("abspath")(path_object()),
@@ -353,6 +376,7 @@ class PyFile {
       const std::size_t i = listing->top[k];
       auto stored = without_gil([&] { return file.descriptor(i); });
       if (stored) descriptors[k] = *std::move(stored);
+      PyErr_Clear();
       rows.push_back({std::string(file.name(i)), descriptors[k] ? &*descriptors[k] : nullptr,
                       descriptors[k] && !descriptors[k]->buffers.empty()
                           ? declared_device(*descriptors[k])
@@ -388,6 +412,13 @@ class PyFile {
   }
 
  private:
+  PyFile(Opened opened, Limits limits)
+      : file_(std::move(opened.file)),
+        object_(std::move(opened.object)),
+        path_(file_->path()),
+        mode_(file_->mode()),
+        limits_(std::move(limits)) {}
+
   /// Entries in index order.
   struct Listing {
     std::vector<std::size_t> top, members;
@@ -468,6 +499,7 @@ class PyFile {
   std::unordered_map<std::size_t, std::weak_ptr<Owner>> holds_;
   std::mutex listing_mutex_;  // never taken with the GIL
   std::shared_ptr<const Listing> listing_;
+  const std::optional<PositionedObject> object_;
   const std::string path_;
   const io::Mode mode_;
   const Limits limits_;
@@ -484,7 +516,7 @@ std::size_t entry_argument(const io::File& file, nb::handle name) {
 nb::tuple names(PyFile& self) { return self.names(self.file(), false); }
 
 nb::object descriptor(const io::File& file, std::size_t i) {
-  return wrap_descriptor(unwrap(without_gil([&] { return file.descriptor(i); })));
+  return wrap_descriptor(unwrap_waited(without_gil([&] { return file.descriptor(i); })));
 }
 
 nb::object getitem(PyFile& self, nb::handle name) {
@@ -680,7 +712,9 @@ void bind_file(nb::module_& m) {
           "has_checksums",
           [](const PyFile& self) {
             const io::File open = self.file();
-            return without_gil([&] { return open.has_checksums(); });
+            const bool has = without_gil([&] { return open.has_checksums(); });
+            if (PyErr_Occurred() != nullptr) nb::raise_python_error();
+            return has;
           },
           "Whether the file has checksums of its own (04-file.md section 16).")
       .def(
@@ -754,13 +788,17 @@ void bind_file(nb::module_& m) {
                      composite_depth, spool_bytes});
         },
         nb::arg("path"), nb::kw_only(), nb::arg("mode") = nb::none(), limits...,
-        nb::sig("def open(path: str | os.PathLike[str] | int, *, " HURRAY_MODE_SIG HURRAY_LIMITS_SIG
-                ") -> hurray.file.File"),
+        nb::sig("def open(path: str | os.PathLike[str] | int | typing.IO[bytes], "
+                "*, " HURRAY_MODE_SIG HURRAY_LIMITS_SIG ") -> hurray.file.File"),
         "Open a `.hrry` file as a read-only mapping of names to tensors and composites.\n\n"
         "`path` may be the number of an open descriptor, of a regular file or of what `share` "
         "made; "
         "it is\n"
-        "duplicated. Shared memory is mapped only where it is sealed, and read otherwise.\n\n"
+        "duplicated. Shared memory is mapped only where it is sealed, and read otherwise. Or a\n"
+        "seekable binary object, such as a file of fsspec: its end and header are read, and what "
+        "is\n"
+        "asked for, in as few requests as that takes (`File.io` counts them); always in mode\n"
+        "\"memory\".\n\n"
         "`mode`: \"map\" maps it, read-only; \"copy_on_write\" maps it so that writes stay in "
         "this\n"
         "process; \"memory\" reads each tensor when it is asked for. Default: the environment "
@@ -785,7 +823,7 @@ void bind_file(nb::module_& m) {
         nb::arg("path"), nb::kw_only(), nb::arg("names") = nb::none(), nb::arg("mode") = nb::none(),
         limits...,
         nb::sig(
-            "def load(path: str | os.PathLike[str] | int, *, "
+            "def load(path: str | os.PathLike[str] | int | typing.IO[bytes], *, "
             "names: collections.abc.Iterable[str] | None = None, " HURRAY_MODE_SIG HURRAY_LIMITS_SIG
             ") -> dict[str, Tensor | Composite]"),
         "The tensors and composites of a `.hrry` file, all of them or those in `names` (in that "
@@ -800,7 +838,8 @@ void bind_file(nb::module_& m) {
         "ValueError.");
   });
   m.def("load_kv", load_kv, nb::arg("path"),
-        nb::sig("def load_kv(path: str | os.PathLike[str] | int) -> dict[str, typing.Any]"),
+        nb::sig("def load_kv(path: str | os.PathLike[str] | int | typing.IO[bytes]) -> dict[str, "
+                "typing.Any]"),
         "The typed metadata of a `.hrry` file; reads nothing else. Raises FileError.");
 }
 

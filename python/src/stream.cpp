@@ -15,93 +15,17 @@
 
 #include "bindings.hpp"
 #include "read_options.hpp"
+#include "transport.hpp"
 #include "waiting.hpp"
 
 namespace hurray::python {
 namespace {
 
-nb::module_ transport() { return nb::module_::import_("hurray._transport"); }
-
-bool is_path(nb::handle object) {
-  return PyUnicode_Check(object.ptr()) || attribute(object, "__fspath__").is_valid();
-}
-
-// ---- endpoints of hurray._transport that are reached through Python methods
-
-/// Makes `error`, which a transfer raised, the exception that the caller gets: what the transport
-/// refuses is a FileError, a time limit of the reader's own a StreamError, all else stays as it is.
-void set_transfer_error(nb::python_error& error) {
-  const nb::object cause = nb::borrow(error.value());
-  nb::object raised;
-  if (error.matches(transport().attr("ReadTimeout"))) {
-    raised = nb::borrow(exception_class(Exc::stream))(
-        "no byte came within read_timeout; wait longer, or find out what the sender waits for");
-  } else if (error.matches(PyExc_OSError)) {
-    const nb::object number = cause.attr("errno");
-    const nb::object words = cause.attr("strerror");
-    // Other libraries put numbers of their own where the system's belong.
-    const bool of_system =
-        !number.is_none() && nb::module_::import_("os").attr("strerror")(number).equal(words);
-    const nb::object file_error = nb::borrow(exception_class(Exc::file));
-    raised = of_system ? file_error(number, words) : file_error(nb::str(cause));
-  } else {
-    error.restore();
-    return;
-  }
-  raised.attr("__cause__") = cause;
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
-}
-
-/// Runs `call`, a function of the transport, and raises what it raises so.
-template <class Call>
-auto of_transport(Call&& call) {
-  try {
-    return call();
-  } catch (nb::python_error& error) {
-    set_transfer_error(error);
-    nb::raise_python_error();
-  }
-}
-
-/// Runs `transfer` with the GIL; what it raises is set in this thread and ends the call.
-template <class Transfer>
-auto transferred(Transfer&& transfer) -> io::Result<decltype(transfer())> {
-  const WithGil gil;
-  try {
-    return transfer();
-  } catch (nb::python_error& error) {
-    set_transfer_error(error);
-    hurray::Error ended;
-    ended.code = Errc::system;
-    ended.origin = Origin::stream;
-    return io::Error(ended);
-  }
-}
-
-/// `bytes` as a memoryview for one call; nothing may keep it.
-template <class Call>
-auto lend(void* data, std::size_t size, int access, Call&& call) {
-  const nb::object view = nb::steal(
-      PyMemoryView_FromMemory(static_cast<char*>(data), static_cast<Py_ssize_t>(size), access));
-  if (!view.is_valid()) nb::raise_python_error();
-  auto result = call(view);
-  view.attr("release")();
-  return result;
-}
-
 io::ReadFunction reading_through(nb::handle endpoint) {
   return [endpoint](std::span<std::byte> out) -> io::Result<std::size_t> {
     return transferred([&] {
       return lend(out.data(), out.size(), PyBUF_WRITE, [&](const nb::object& view) {
-        const nb::object count = endpoint.attr("readinto")(view);
-        const std::size_t size =
-            PyLong_Check(count.ptr()) != 0 ? PyLong_AsSize_t(count.ptr()) : std::size_t(-1);
-        PyErr_Clear();
-        if (size > out.size())
-          fail(Exc::stream, "readinto of the source returned " +
-                                nb::cast<std::string>(nb::repr(count)) + " for room of " +
-                                std::to_string(out.size()) + " bytes");
-        return size;
+        return count_returned(endpoint.attr("readinto")(view), out.size(), Exc::stream, "readinto");
       });
     });
   };

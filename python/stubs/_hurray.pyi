@@ -1133,10 +1133,10 @@ def layout_tag_kind(tag: int) -> Literal['named', 'reserved', 'private', 'invali
 def linspace(start: complex, stop: complex, num: int, *, dtype: Dtype | None=None, device: Device | None=None, endpoint: bool=True) -> Tensor:
     ...
 
-def load(path: str | os.PathLike[str] | int, *, names: Iterable[str] | None=None, mode: Literal['map', 'copy_on_write', 'memory'] | None=None, verify: bool | None=None, max_index_bytes: int | None=None, max_tensors: int | None=None, max_kv_bytes: int | None=None, max_descriptor_bytes: int | None=None, max_tensor_bytes: int | None=None, max_composite_depth: int | None=None, max_spool_bytes: int | None=None) -> dict[str, Tensor | Composite]:
+def load(path: str | os.PathLike[str] | int | IO[bytes], *, names: Iterable[str] | None=None, mode: Literal['map', 'copy_on_write', 'memory'] | None=None, verify: bool | None=None, max_index_bytes: int | None=None, max_tensors: int | None=None, max_kv_bytes: int | None=None, max_descriptor_bytes: int | None=None, max_tensor_bytes: int | None=None, max_composite_depth: int | None=None, max_spool_bytes: int | None=None) -> dict[str, Tensor | Composite]:
     ...
 
-def load_kv(path: str | os.PathLike[str] | int) -> dict[str, Any]:
+def load_kv(path: str | os.PathLike[str] | int | IO[bytes]) -> dict[str, Any]:
     ...
 
 def ones(shape: Sequence[int], *, dtype: Dtype | None=None, device: Device | None=None) -> Tensor:
@@ -1145,7 +1145,7 @@ def ones(shape: Sequence[int], *, dtype: Dtype | None=None, device: Device | Non
 def ones_like(x: Tensor, *, dtype: Dtype | None=None, device: Device | None=None) -> Tensor:
     ...
 
-def open(path: str | os.PathLike[str] | int, *, mode: Literal['map', 'copy_on_write', 'memory'] | None=None, verify: bool | None=None, max_index_bytes: int | None=None, max_tensors: int | None=None, max_kv_bytes: int | None=None, max_descriptor_bytes: int | None=None, max_tensor_bytes: int | None=None, max_composite_depth: int | None=None, max_spool_bytes: int | None=None) -> hurray.file.File:
+def open(path: str | os.PathLike[str] | int | IO[bytes], *, mode: Literal['map', 'copy_on_write', 'memory'] | None=None, verify: bool | None=None, max_index_bytes: int | None=None, max_tensors: int | None=None, max_kv_bytes: int | None=None, max_descriptor_bytes: int | None=None, max_tensor_bytes: int | None=None, max_composite_depth: int | None=None, max_spool_bytes: int | None=None) -> hurray.file.File:
     ...
 
 def print_options(*, sparse_display: Literal['metadata', 'content'] | None=None) -> PrintOptionsCtx:

@@ -1,0 +1,107 @@
+#include "transport.hpp"
+
+#include <span>
+#include <string>
+
+namespace hurray::python {
+namespace {
+
+/// The objects whose methods this thread is inside of.
+struct Inside {
+  explicit Inside(const void* what) noexcept : object(what), outer(innermost) { innermost = this; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() { innermost = outer; }
+
+  const void* object;
+  Inside* outer;
+  static thread_local Inside* innermost;
+};
+thread_local Inside* Inside::innermost = nullptr;
+
+}  // namespace
+
+nb::module_ transport() { return nb::module_::import_("hurray._transport"); }
+
+bool is_path(nb::handle object) {
+  return PyUnicode_Check(object.ptr()) || attribute(object, "__fspath__").is_valid();
+}
+
+/// Makes `error`, which a transfer raised, the exception that the caller gets: what the transport
+/// refuses is a FileError, a time limit of the reader's own a StreamError, all else stays as it is.
+void set_transfer_error(nb::python_error& error) {
+  const nb::object cause = nb::borrow(error.value());
+  nb::object raised;
+  if (error.matches(transport().attr("ReadTimeout"))) {
+    raised = nb::borrow(exception_class(Exc::stream))(
+        "no byte came within read_timeout; wait longer, or find out what the sender waits for");
+  } else if (error.matches(PyExc_OSError)) {
+    const nb::object number = cause.attr("errno");
+    const nb::object words = cause.attr("strerror");
+    // Other libraries put numbers of their own where the system's belong.
+    const bool of_system =
+        !number.is_none() && nb::module_::import_("os").attr("strerror")(number).equal(words);
+    const nb::object file_error = nb::borrow(exception_class(Exc::file));
+    raised = of_system ? file_error(number, words) : file_error(nb::str(cause));
+  } else {
+    error.restore();
+    return;
+  }
+  raised.attr("__cause__") = cause;
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+}
+
+std::size_t count_returned(nb::handle count, std::size_t size, Exc error, const char* method) {
+  const std::size_t told =
+      PyLong_Check(count.ptr()) != 0 ? PyLong_AsSize_t(count.ptr()) : std::size_t(-1);
+  PyErr_Clear();
+  if (told > size)
+    fail(error, std::string(method) + " of the source returned " +
+                    nb::cast<std::string>(nb::repr(count)) + " for room of " +
+                    std::to_string(size) + " bytes");
+  return told;
+}
+
+struct PositionedObject::State {
+  nb::handle reader;  ///< `hurray._transport.Positioned`
+  std::shared_ptr<Owner> owner;
+  std::uint64_t size;
+  std::string name;
+};
+
+PositionedObject::PositionedObject(nb::handle object) {
+  const nb::object reader =
+      of_transport([&]() -> nb::object { return transport().attr("Positioned")(object); });
+  const nb::object name = reader.attr("name");
+  state_ = std::make_shared<const State>(
+      State{reader, hold(reader), unsigned_argument(reader.attr("size"), "size", UINT64_MAX),
+            nb::str(name).c_str()});
+}
+
+io::PositionedSource PositionedObject::source() const {
+  return {.size = state_->size,
+          .read_at = [state = state_](std::span<std::byte> into,
+                                      std::uint64_t offset) -> io::Result<std::size_t> {
+            return transferred([&] {
+              const Inside inside(state.get());
+              return lend(into.data(), into.size(), PyBUF_WRITE, [&](const nb::object& view) {
+                return count_returned(state->reader.attr("read_at")(view, offset), into.size(),
+                                      Exc::file, "read");
+              });
+            });
+          },
+          .name = state_->name};
+}
+
+bool PositionedObject::is_reading() const noexcept {
+  for (const Inside* inside = Inside::innermost; inside != nullptr; inside = inside->outer)
+    if (inside->object == state_.get()) return true;
+  return false;
+}
+
+bool is_positioned(nb::handle object) {
+  return !is_path(object) && !PyBytes_Check(object.ptr()) && attribute(object, "read").is_valid() &&
+         attribute(object, "seek").is_valid();
+}
+
+}  // namespace hurray::python

@@ -1,0 +1,86 @@
+#pragma once
+
+// `hurray._transport`: Python objects that bytes come from and go to.
+
+#include <cstddef>
+#include <utility>
+
+#include "bindings.hpp"
+#include "hurray/io/positioned_source.hpp"
+
+namespace hurray::python {
+
+nb::module_ transport();
+
+/// A str or an object with `__fspath__`.
+bool is_path(nb::handle object);
+
+/// Makes `error`, which a transfer raised, the exception that the caller gets: what the transport
+/// refuses is a FileError, a time limit of the reader's own a StreamError, all else stays as it is.
+void set_transfer_error(nb::python_error& error);
+
+/// Runs `call`, a function of the transport, and raises what it raises so.
+template <class Call>
+auto of_transport(Call&& call) {
+  try {
+    return call();
+  } catch (nb::python_error& error) {
+    set_transfer_error(error);
+    nb::raise_python_error();
+  }
+}
+
+/// Runs `transfer` with the GIL; what it raises is set in this thread and ends the call.
+template <class Transfer>
+auto transferred(Transfer&& transfer) -> io::Result<decltype(transfer())> {
+  const WithGil gil;
+  try {
+    return transfer();
+  } catch (nb::python_error& error) {
+    set_transfer_error(error);
+    hurray::Error ended;
+    ended.code = Errc::system;
+    ended.origin = Origin::stream;
+    return io::Error(ended);
+  }
+}
+
+/// `bytes` as a memoryview for one call; nothing may keep it.
+template <class Call>
+auto lend(void* data, std::size_t size, int access, Call&& call) {
+  const nb::object view = nb::steal(
+      PyMemoryView_FromMemory(static_cast<char*>(data), static_cast<Py_ssize_t>(size), access));
+  if (!view.is_valid()) nb::raise_python_error();
+  const auto release = [&] { view.attr("release")(); };
+  try {
+    auto result = call(view);
+    release();
+    return result;
+  } catch (nb::python_error&) {
+    release();
+    throw;
+  }
+}
+
+/// What a method that was to fill `size` bytes said, as a number of them.
+std::size_t count_returned(nb::handle count, std::size_t size, Exc error, const char* method);
+
+/// A seekable binary object, as bytes that are reached by position (09-models-and-frameworks.md
+/// section 2). `TypeError` for one that is none.
+class PositionedObject {
+ public:
+  explicit PositionedObject(nb::handle object);
+
+  io::PositionedSource source() const;
+  /// Whether this thread is inside a call of the object.
+  bool is_reading() const noexcept;
+
+ private:
+  struct State;
+  std::shared_ptr<const State> state_;
+};
+
+/// It has `read` and `seek`, and is no path.
+bool is_positioned(nb::handle object);
+
+}  // namespace hurray::python
