@@ -1,4 +1,5 @@
 #include "hurray/io/file.hpp"
+#include "hurray/io/file_set.hpp"
 #include "hurray/io/slice.hpp"
 #include "hurray/io/verify.hpp"
 
@@ -6,6 +7,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
@@ -131,29 +133,78 @@ std::optional<PositionedObject> positioned_argument(nb::handle source, nb::handl
   return PositionedObject(source);
 }
 
+/// What a folder or the index of several files is refused as.
+bool may_be_set(const io::Error& error) noexcept {
+  return error.system_errno == EISDIR ||
+         (error.code == Errc::invalid_magic && error.field == "magic");
+}
+
+/// The files that a folder or an index stands for; none where `path` is neither. `options_for`
+/// gives the options for a path.
+template <class OptionsFor>
+std::optional<io::FileSet> set_of(const std::string& path, OptionsFor&& options_for) {
+  const nb::object name = nb::steal(PyUnicode_DecodeFSDefault(path.c_str()));
+  const nb::object found = of_transport([&]() -> nb::object {
+    return nb::module_::import_("hurray._sets")
+        .attr("find")(name, options_for(path).max_index_bytes);
+  });
+  if (found.is_none()) return std::nullopt;
+  const std::string at = path_argument(found[0]);
+  const io::OpenOptions options = options_for(at);
+  if (nb::object(found[1]).is_none())
+    return io::FileSet(unwrap_waited(without_gil([&] { return io::File::open(at, options); })));
+  std::vector<io::SetMember> members;
+  for (nb::handle one : nb::borrow<nb::list>(found[1])) {
+    io::SetMember& member = members.emplace_back();
+    member.path = path_argument(one[0]);
+    for (nb::handle tensor : nb::borrow<nb::list>(one[1]))
+      member.names.emplace_back(utf8_argument(tensor, "a name in the index"));
+    if (const nb::object sum = one[2]; !sum.is_none())
+      member.index_crc32c = number_argument<std::uint32_t>(sum, "index_crc32c");
+  }
+  return unwrap_waited(without_gil([&] { return io::FileSet::open(at, members, options); }));
+}
+
+template <class OptionsFor>
+io::FileSet open_path(const std::string& path, OptionsFor&& options_for) {
+  const io::OpenOptions options = options_for(path);
+  auto file = without_gil([&] { return io::File::open(path, options); });
+  if (!file && PyErr_Occurred() == nullptr && may_be_set(file.error())) {
+    if (auto set = set_of(path, options_for)) return *std::move(set);
+    io::Error error = std::move(file).error();
+    if (error.system_errno == EISDIR)
+      error.detail = "the folder holds no .hrry file and no index of such files";
+    throw_error(error);
+  }
+  return io::FileSet(unwrap_waited(std::move(file)));
+}
+
 struct Opened {
-  io::File file;
+  io::FileSet file;
   std::optional<PositionedObject> object = {};
 };
 
 Opened open_file(nb::handle source, nb::handle mode, io::Mode mapped, const Limits& limits) {
   if (const auto descriptor = descriptor_argument(source)) {
     const io::OpenOptions options = limits.options(mode_argument(mode, [&] { return mapped; }));
-    return {unwrap_waited(without_gil([&] { return io::File::over(*descriptor, options); }))};
+    return {io::FileSet(
+        unwrap_waited(without_gil([&] { return io::File::over(*descriptor, options); })))};
   }
   if (const auto object = positioned_argument(source, mode)) {
     const io::OpenOptions options = limits.options(io::Mode::memory);
-    return {unwrap_waited(without_gil([&] { return io::File::over(object->source(), options); })),
+    return {io::FileSet(unwrap_waited(
+                without_gil([&] { return io::File::over(object->source(), options); }))),
             object};
   }
   const std::string path = path_argument(source);
-  const io::OpenOptions options = limits.options(
-      mode_argument(mode, [&] { return io::is_local_file(path) ? mapped : io::Mode::memory; }));
-  return {unwrap_waited(without_gil([&] { return io::File::open(path, options); }))};
+  return {open_path(path, [&](const std::string& file) {
+    return limits.options(
+        mode_argument(mode, [&] { return io::is_local_file(file) ? mapped : io::Mode::memory; }));
+  })};
 }
 
 /// The entry of `name`; none where there is no such name.
-std::optional<std::size_t> find(const io::File& file, nb::handle name) {
+std::optional<std::size_t> find(const io::FileSet& file, nb::handle name) {
   if (!PyUnicode_Check(name.ptr())) return std::nullopt;
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
@@ -164,7 +215,7 @@ std::optional<std::size_t> find(const io::File& file, nb::handle name) {
   return file.find({text, static_cast<std::size_t>(size)});
 }
 
-std::vector<std::size_t> entries_argument(const io::File& file, nb::handle names) {
+std::vector<std::size_t> entries_argument(const io::FileSet& file, nb::handle names) {
   std::vector<std::size_t> entries;
   if (PyUnicode_Check(names.ptr()) || PyBytes_Check(names.ptr()))
     fail(PyExc_TypeError, "names must be an iterable of names, such as [\"w\"]");
@@ -185,16 +236,17 @@ std::vector<std::size_t> entries_argument(const io::File& file, nb::handle names
 using Owners = std::vector<std::optional<std::size_t>>;
 
 /// For every entry the head that binds it directly.
-Owners owners_of(const io::File& file) {
+Owners owners_of(const io::FileSet& file) {
   return unwrap_waited(without_gil([&] { return file.owners(); }));
 }
 
 /// Every byte of the file, or of the entries of `names` and what they bind; raises what is found
 /// first.
-void verify(const io::File& file, nb::handle names) {
+void verify(const io::FileSet& file, nb::handle names) {
   const io::VerifyOptions options{.interrupted = signal_raised};
   if (names.is_none()) {
-    unwrap_waited(without_gil([&] { return io::verify(file, {}, options); }));
+    for (const io::File& one : file.files())
+      unwrap_waited(without_gil([&] { return io::verify(one, {}, options); }));
     return;
   }
   const std::vector<std::size_t> asked = entries_argument(file, names);
@@ -203,8 +255,9 @@ void verify(const io::File& file, nb::handle names) {
   for (const std::size_t i : asked) wanted[i] = true;
   for (std::size_t i = 0; i < owners.size(); ++i) {
     std::optional<std::size_t> of = i;
-    while (of && !wanted[*of]) of = owners[*of];
-    if (of) unwrap_waited(without_gil([&] { return io::verify_tensor(file, i, {}, options); }));
+    while (of && !wanted[*of]) of = owners[*of] == of ? std::nullopt : owners[*of];
+    const auto [in, entry] = file.place(i);
+    if (of) unwrap_waited(without_gil([&] { return io::verify_tensor(*in, entry, {}, options); }));
   }
 }
 
@@ -238,7 +291,11 @@ nb::dict load_kv(nb::handle path) {
     return wrap_key_values(open.kv());
   }
   const std::string file = path_argument(path);
-  return wrap_key_values(unwrap(without_gil([&] { return io::load_kv(file); })));
+  auto kv = without_gil([&] { return io::load_kv(file); });
+  if (!kv && may_be_set(kv.error()))
+    if (const auto set = set_of(file, [](const std::string&) { return io::OpenOptions(); }))
+      return wrap_key_values(unwrap(set->kv()));
+  return wrap_key_values(unwrap(std::move(kv)));
 }
 
 /// The mapping on behalf of one item, so that what still holds it can be named.
@@ -261,12 +318,12 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-Identity identity_of(const io::File& file) noexcept {
-  return {file.size_bytes(), file.trailer().index_crc32c};
+Identity identity_of(const io::FileSet& file) noexcept {
+  return {file.size_bytes(), file.index_crc32c()};
 }
 
 /// `hurray.file.File`. Safe for concurrent use: `file_` is replaced under the lock only, and an
-/// `io::File` is a value that is shared.
+/// `io::FileSet` is a value that is shared.
 class PyFile {
  public:
   PyFile(nb::handle path, nb::handle mode, const Limits& limits)
@@ -283,10 +340,10 @@ class PyFile {
   }
 
   /// `ValueError` once closed.
-  io::File file() const {
+  io::FileSet file() const {
     if (object_ && object_->is_reading())
       fail(PyExc_RuntimeError, path_ + ": a File cannot be used by the object that it reads from");
-    std::optional<io::File> open;
+    std::optional<io::FileSet> open;
     std::optional<Identity> expected;
     {
       const std::lock_guard lock(mutex_);
@@ -313,13 +370,13 @@ class PyFile {
   }
 
   /// A tensor, or a composite with all of its members.
-  nb::object item(const io::File& file, std::size_t i) {
+  nb::object item(const io::FileSet& file, std::size_t i) {
     return wrap_item(unwrap_waited(without_gil([&] { return held_item(file, i); })));
   }
 
   /// A part of a tensor, of its own or as a view of the mapping.
-  nb::object read(const io::File& file, std::size_t i, nb::handle index, nb::handle out, Copy copy,
-                  std::optional<bool> verify) {
+  nb::object read(const io::FileSet& file, std::size_t i, nb::handle index, nb::handle out,
+                  Copy copy, std::optional<bool> verify) {
     const auto stored = unwrap_waited(without_gil([&] { return file.descriptor(i); }));
     const Selection selection = selection_argument(index, stored.shape);
     const auto slice = unwrap_waited(without_gil([&] { return file.slice(i, selection); }));
@@ -334,7 +391,7 @@ class PyFile {
     if (copy == Copy::never && !slice.shareable())
       fail(Exc::copy_required,
            std::string("copy=False: ") +
-               (file.mapping() == nullptr
+               (file.mapping(i) == nullptr
                     ? "the file is not mapped (mode=\"memory\")"
                     : "the selection is not one range of the file that starts on 64 bytes") +
                "; allow a copy (copy=None)");
@@ -343,7 +400,7 @@ class PyFile {
       if (!tensor || !slice.shareable() || !options.share) return tensor;
       return contain(Origin::file, [&]() -> io::Result<hurray::Tensor> {
         Item item{*std::move(tensor), {}};
-        if (auto held = hold(item, hold_of(i, file.mapping())); !held)
+        if (auto held = hold(item, hold_of(i, file.mapping(i))); !held)
           return io::Error(held.error(), path_);
         return std::move(item.tensor);
       });
@@ -351,7 +408,7 @@ class PyFile {
   }
 
   /// The names of items at the top, or of what they bind, in the file's order.
-  nb::tuple names(const io::File& file, bool members) {
+  nb::tuple names(const io::FileSet& file, bool members) {
     const auto listing = unwrap_waited(without_gil([&] { return this->listing(file); }));
     const auto& entries = members ? listing->members : listing->top;
     nb::object names = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(entries.size())));
@@ -362,12 +419,12 @@ class PyFile {
     return nb::borrow<nb::tuple>(names);
   }
   /// Entries at the top.
-  std::size_t size(const io::File& file) {
+  std::size_t size(const io::FileSet& file) {
     return unwrap_waited(without_gil([&] { return listing(file); }))->top.size();
   }
 
   std::string html() {
-    const io::File file = this->file();
+    const io::FileSet file = this->file();
     const auto listing = unwrap_waited(without_gil([&] { return this->listing(file); }));
     const std::size_t count = std::min(listing->top.size(), html::max_rows);
     std::vector<std::optional<hurray::Descriptor>> descriptors(count);
@@ -387,7 +444,7 @@ class PyFile {
   }
 
   nb::tuple close(bool strict) {
-    std::optional<io::File> open;
+    std::optional<io::FileSet> open;
     std::vector<std::size_t> held;
     {
       const std::lock_guard lock(mutex_);
@@ -425,7 +482,7 @@ class PyFile {
   };
 
   /// Found at the first call; one thread looks, the others wait without the GIL.
-  io::Result<std::shared_ptr<const Listing>> listing(const io::File& file) {
+  io::Result<std::shared_ptr<const Listing>> listing(const io::FileSet& file) {
     const std::lock_guard lock(listing_mutex_);
     if (!listing_) {
       auto owners = file.owners();
@@ -433,15 +490,15 @@ class PyFile {
       const auto made = std::make_shared<Listing>();
       made->top.reserve(owners->size());
       for (std::size_t i = 0; i < owners->size(); ++i)
-        ((*owners)[i] ? made->members : made->top).push_back(i);
+        if ((*owners)[i] != i) ((*owners)[i] ? made->members : made->top).push_back(i);
       listing_ = made;
     }
     return listing_;
   }
 
-  io::Result<Item> held_item(const io::File& file, std::size_t i) {
+  io::Result<Item> held_item(const io::FileSet& file, std::size_t i) {
     auto item = file.item(i);
-    const std::shared_ptr<Owner> mapping = file.mapping();
+    const std::shared_ptr<Owner> mapping = file.mapping(i);
     if (!item || !mapping) return item;
     return contain(Origin::file, [&]() -> io::Result<Item> {
       if (auto held = hold(*item, hold_of(i, mapping)); !held)
@@ -475,10 +532,9 @@ class PyFile {
     return hold;
   }
 
-  io::File reopened(const Identity& expected) const {
+  io::FileSet reopened(const Identity& expected) const {
     const io::OpenOptions options = limits_.options(mode_);
-    const io::File again =
-        unwrap_waited(without_gil([&] { return io::File::open(path_, options); }));
+    const io::FileSet again = open_path(path_, [&](const std::string&) { return options; });
     if (const Identity found = identity_of(again); found != expected)
       fail(Exc::file, path_ + ": this is not the file that was pickled: expected " +
                           std::to_string(expected.size) + " bytes with index checksum " +
@@ -494,7 +550,7 @@ class PyFile {
   }
 
   mutable std::mutex mutex_;  // no Python code runs under it: that could wait for another thread
-  mutable std::optional<io::File> file_;
+  mutable std::optional<io::FileSet> file_;
   mutable std::optional<Identity> expected_;  ///< Until it is opened.
   std::unordered_map<std::size_t, std::weak_ptr<Owner>> holds_;
   std::mutex listing_mutex_;  // never taken with the GIL
@@ -506,7 +562,7 @@ class PyFile {
 };
 
 /// The entry of `name`; `KeyError` where there is none.
-std::size_t entry_argument(const io::File& file, nb::handle name) {
+std::size_t entry_argument(const io::FileSet& file, nb::handle name) {
   if (!PyUnicode_Check(name.ptr())) fail(PyExc_TypeError, "a tensor's name is a str");
   if (const auto entry = find(file, name)) return *entry;
   PyErr_SetObject(PyExc_KeyError, name.ptr());
@@ -515,24 +571,24 @@ std::size_t entry_argument(const io::File& file, nb::handle name) {
 
 nb::tuple names(PyFile& self) { return self.names(self.file(), false); }
 
-nb::object descriptor(const io::File& file, std::size_t i) {
+nb::object descriptor(const io::FileSet& file, std::size_t i) {
   return wrap_descriptor(unwrap_waited(without_gil([&] { return file.descriptor(i); })));
 }
 
 nb::object getitem(PyFile& self, nb::handle name) {
-  const io::File file = self.file();
+  const io::FileSet file = self.file();
   return self.item(file, entry_argument(file, name));
 }
 
 nb::object read(PyFile& self, nb::handle name, nb::handle index, nb::handle out, nb::handle copy,
                 nb::handle verify) {
-  const io::File file = self.file();
+  const io::FileSet file = self.file();
   return self.read(file, entry_argument(file, name), index, out, copy_argument(copy),
                    verify_argument(verify));
 }
 
 std::uint64_t prefetch(const PyFile& self, nb::handle plan, nb::handle max_bytes) {
-  const io::File file = self.file();
+  const io::FileSet file = self.file();
   const std::uint64_t limit = unsigned_argument(max_bytes, "max_bytes", UINT64_MAX);
   std::vector<io::File::Wanted> wanted;
   if (plan.is_none()) {
@@ -552,7 +608,7 @@ std::uint64_t prefetch(const PyFile& self, nb::handle plan, nb::handle max_bytes
 }
 
 nb::object descriptor_of(const PyFile& self, nb::handle name) {
-  const io::File file = self.file();
+  const io::FileSet file = self.file();
   return descriptor(file, entry_argument(file, name));
 }
 
@@ -613,7 +669,7 @@ void bind_file(nb::module_& m) {
       .def(
           "get",
           [](PyFile& self, nb::handle name, nb::object otherwise) {
-            const io::File open = self.file();
+            const io::FileSet open = self.file();
             const auto entry = find(open, name);
             return entry ? self.item(open, *entry) : otherwise;
           },
@@ -650,7 +706,7 @@ void bind_file(nb::module_& m) {
           "be\n"
           "asked for like all others, and are not listed elsewhere.")
       .def_prop_ro(
-          "kv", [](const PyFile& self) { return wrap_key_values(self.file().kv()); },
+          "kv", [](const PyFile& self) { return wrap_key_values(unwrap(self.file().kv())); },
           nb::sig("def kv(self) -> dict[str, typing.Any]"), "The typed metadata, as `load_kv`.")
       .def(
           "read", read, nb::arg("name"), nb::arg("index").none() = nb::ellipsis(), nb::kw_only(),
@@ -699,7 +755,7 @@ void bind_file(nb::module_& m) {
       .def(
           "descriptors",
           [](const PyFile& self) {
-            const io::File open = self.file();
+            const io::FileSet open = self.file();
             nb::dict all;
             for (std::size_t i = 0; i < open.size(); ++i)
               all[wrap_utf8(open.name(i))] = descriptor(open, i);
@@ -711,7 +767,7 @@ void bind_file(nb::module_& m) {
       .def_prop_ro(
           "has_checksums",
           [](const PyFile& self) {
-            const io::File open = self.file();
+            const io::FileSet open = self.file();
             const bool has = without_gil([&] { return open.has_checksums(); });
             if (PyErr_Occurred() != nullptr) nb::raise_python_error();
             return has;

@@ -85,7 +85,7 @@ std::vector<NamedItem> named_items_argument(nb::handle tensors) {
   return items;
 }
 
-std::uint64_t check_names(const std::vector<NamedItem>& items) {
+std::uint64_t check_names(std::span<const NamedItem> items) {
   struct Named {
     std::string name;
     const NamedItem*

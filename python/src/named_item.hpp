@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,7 +40,7 @@ std::vector<NamedItem> named_items_argument(nb::handle tensors);
 
 /// The number of tensors that `items` become, members of composites included, whose names are
 /// derived. No two may have one name.
-std::uint64_t check_names(const std::vector<NamedItem>& items);
+std::uint64_t check_names(std::span<const NamedItem> items);
 
 /// The options that are given in Python.
 io::WriteOptions write_options(bool checksums, bool sync);

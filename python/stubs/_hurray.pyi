@@ -1151,7 +1151,7 @@ def open(path: str | os.PathLike[str] | int | IO[bytes], *, mode: Literal['map',
 def print_options(*, sparse_display: Literal['metadata', 'content'] | None=None) -> PrintOptionsCtx:
     ...
 
-def save(path: str | os.PathLike[str], tensors: Mapping[str, Any], *, kv: Mapping[str, Any] | None=None, sync: bool=True, checksums: bool=True) -> None:
+def save(path: str | os.PathLike[str], tensors: Mapping[str, Any], *, kv: Mapping[str, Any] | None=None, sync: bool=True, checksums: bool=True, max_shard_size: int | str | None=None) -> None:
     ...
 
 def save_async(path: str | os.PathLike[str], tensors: Mapping[str, Any], *, kv: Mapping[str, Any] | None=None, checksums: bool=True, sync: bool=True, snapshot: bool=True) -> concurrent.futures.Future[None]:

@@ -204,7 +204,7 @@ def test_descriptors_of_files(arrays, tmp_path):
     assert (f.mode, f.path) == ("map", "") and os.lseek(fd, 0, os.SEEK_CUR) == 100
     os.close(fd)
     assert (f["w"].to_numpy() == arrays["w"]).all()
-    with pytest.raises(TypeError, match="over a descriptor cannot be pickled"):
+    with pytest.raises(TypeError, match="over a descriptor or an object cannot be pickled"):
         pickle.dumps(f)
     with pytest.raises(hurray.FileError):
         hurray.open(fd + 500)

@@ -310,6 +310,7 @@ def files(path: Path, t: hurray.Tensor) -> None:
         print(f.has_checksums, f.member_names, f.descriptors())
         f.verify(["t"])
         part: hurray.Tensor = f.read("t", (0, slice(None)), out=None, copy=True, verify=False)
+        hurray.save("m.hrry", {"t": hurray.zeros([1])}, max_shard_size="5GB")
         f.prefetch(["t"], max_bytes=1 << 20)
         f.prefetch({"t": 0})
         cost: hurray.file.ReadCounts = f.io

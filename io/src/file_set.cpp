@@ -1,0 +1,253 @@
+#include "hurray/io/file_set.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <unordered_map>
+
+#include "hurray/io/crc32c.hpp"
+
+namespace hurray::io {
+
+namespace {
+
+/// Names in a message; the rest is counted.
+constexpr std::size_t listed_names = 10;
+
+/// "2 of 30 files missing: a, b".
+std::string missing_text(const std::vector<std::string>& missing, std::size_t of,
+                         std::string_view what) {
+  std::string text = std::to_string(missing.size()) + " of " + std::to_string(of) + " " +
+                     std::string(what) + " missing: ";
+  for (std::size_t k = 0; k < std::min(missing.size(), listed_names); ++k)
+    text += (k == 0 ? "" : ", ") + missing[k];
+  if (missing.size() > listed_names)
+    text += " and " + std::to_string(missing.size() - listed_names) + " more";
+  return text;
+}
+
+std::string file_name(const std::string& path) {
+  return printable(path.substr(path.find_last_of('/') + 1));
+}
+
+}  // namespace
+
+struct FileSet::State {
+  std::string path;
+  std::vector<File> files;
+  std::vector<std::size_t> starts = {};  ///< The first entry of each file.
+  std::size_t count = 0;
+  // Of several files:
+  std::unordered_map<std::string_view, std::size_t> entries = {};
+  std::vector<bool> placed = {};  ///< The index names it.
+
+  bool single() const noexcept { return placed.empty(); }
+  /// Adds the entries of the last file.
+  void add_last() {
+    starts.push_back(count);
+    count += files.back().size();
+  }
+};
+
+FileSet::FileSet(File file) {
+  State state{.path = file.path(), .files = {}};
+  state.files.push_back(std::move(file));
+  state.add_last();
+  state_ = std::make_shared<const State>(std::move(state));
+}
+
+Result<FileSet> FileSet::open(std::string path, std::span<const SetMember> members,
+                              const OpenOptions& options) {
+  return contain(Origin::file, [&]() -> Result<FileSet> {
+    State state{.path = std::move(path), .files = {}};
+    std::vector<std::string> missing;
+    for (const SetMember& member : members) {
+      auto file = File::open(member.path, options);
+      if (!file && file.error().system_errno == ENOENT) {
+        missing.push_back(file_name(member.path));
+        continue;
+      }
+      if (!file) return std::move(file).error();
+      if (const std::uint32_t found = file->trailer().index_crc32c;
+          member.index_crc32c && *member.index_crc32c != found)
+        return Error({.code = Errc::checksum_mismatch,
+                      .origin = Origin::file,
+                      .expect = Expect::exactly,
+                      .field = "index_crc32c",
+                      .what = "as the index of the set says",
+                      .expected = *member.index_crc32c,
+                      .found = found},
+                     member.path, {}, "the file was saved or replaced apart from the others");
+      state.files.push_back(*std::move(file));
+      state.add_last();
+    }
+    if (!missing.empty() || state.files.empty())
+      return Error({.code = Errc::not_found,
+                    .origin = Origin::file,
+                    .what = "not every file of this set is there"},
+                   state.path, {},
+                   "incomplete download? " + missing_text(missing, members.size(), "shards"));
+
+    state.entries.reserve(state.count);
+    for (std::size_t f = 0; f < state.files.size(); ++f)
+      for (std::size_t i = 0; i < state.files[f].size(); ++i) {
+        const std::string_view name = state.files[f].name(i);
+        const auto [there, fresh] = state.entries.emplace(name, state.starts[f] + i);
+        if (fresh) continue;
+        const std::size_t other = static_cast<std::size_t>(
+            std::ranges::upper_bound(state.starts, there->second) - state.starts.begin() - 1);
+        return Error({.code = Errc::duplicate,
+                      .origin = Origin::file,
+                      .field = "index[].name",
+                      .what = "a tensor is in one file of a set only"},
+                     state.path, std::string(name),
+                     "it is in " + file_name(state.files[other].path()) + " and in " +
+                         file_name(state.files[f].path()));
+      }
+    state.placed.resize(state.count);
+    std::size_t names = 0;
+    for (std::size_t f = 0; f < members.size(); ++f) {
+      for (const std::string& name : members[f].names) {
+        ++names;
+        const auto found = state.files[f].find(name);
+        if (found)
+          state.placed[state.starts[f] + *found] = true;
+        else
+          missing.push_back("\"" + printable(name) + "\" in " + file_name(members[f].path));
+      }
+    }
+    if (!missing.empty())
+      return Error({.code = Errc::not_found,
+                    .origin = Origin::file,
+                    .what = "not every tensor is in the file that the index names"},
+                   state.path, {}, missing_text(missing, names, "tensors"));
+    if (state.placed.empty()) state.placed.push_back(false);  // several files, and nothing in them
+    return FileSet(std::make_shared<const State>(std::move(state)));
+  });
+}
+
+const std::string& FileSet::path() const noexcept { return state_->path; }
+Mode FileSet::mode() const noexcept { return state_->files.front().mode(); }
+std::span<const File> FileSet::files() const noexcept { return state_->files; }
+
+std::uint64_t FileSet::size_bytes() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const File& file : state_->files) bytes += file.size_bytes();
+  return bytes;
+}
+
+std::uint32_t FileSet::index_crc32c() const noexcept {
+  if (state_->single()) return state_->files.front().trailer().index_crc32c;
+  std::uint32_t crc = 0;
+  for (const File& file : state_->files) {
+    std::array<std::byte, 4> sum;
+    hurray::detail::store(sum.data(), file.trailer().index_crc32c);
+    crc = crc32c(sum, crc);
+  }
+  return crc;
+}
+
+Result<KeyValues> FileSet::kv() const {
+  return contain(Origin::file, [&]() -> Result<KeyValues> {
+    KeyValues all = state_->files.front().kv();
+    for (const File& file : files().subspan(1))
+      for (const auto& entry : file.kv()) {
+        const KvValue* known = io::find(all, entry.first);
+        if (known == nullptr)
+          all.push_back(entry);
+        else if (!(*known == entry.second))
+          return Error({.code = Errc::inconsistent,
+                        .origin = Origin::file,
+                        .field = "kv",
+                        .what = "the files of this set say different things"},
+                       path(), {},
+                       "of \"" + printable(entry.first) + "\"; look at them one by one, such as " +
+                           file_name(file.path()));
+      }
+    return all;
+  });
+}
+
+bool FileSet::has_checksums() const noexcept {
+  return std::ranges::all_of(files(), &File::has_checksums);
+}
+
+ReadCounts FileSet::read_counts() const noexcept {
+  ReadCounts all;
+  for (const File& file : files()) {
+    const ReadCounts one = file.read_counts();
+    all.bytes_wanted += one.bytes_wanted;
+    all.bytes_read += one.bytes_read;
+    all.requests += one.requests;
+  }
+  return all;
+}
+
+std::size_t FileSet::size() const noexcept { return state_->count; }
+
+std::pair<const File*, std::size_t> FileSet::place(std::size_t i) const noexcept {
+  const auto behind = std::ranges::upper_bound(state_->starts, i);
+  const std::size_t f = static_cast<std::size_t>(behind - state_->starts.begin()) - 1;
+  return {&state_->files[f], i - state_->starts[f]};
+}
+
+std::string_view FileSet::name(std::size_t i) const noexcept {
+  const auto [file, entry] = place(i);
+  return file->name(entry);
+}
+
+std::optional<std::size_t> FileSet::find(std::string_view name) const noexcept {
+  if (state_->single()) return state_->files.front().find(name);
+  const auto found = state_->entries.find(name);
+  if (found == state_->entries.end()) return std::nullopt;
+  if (state_->placed[found->second]) return found->second;
+  // Members of composites are asked for by name, too.
+  const auto [file, entry] = place(found->second);
+  const auto owners = file->owners();
+  if (!owners || !(*owners)[entry]) return std::nullopt;
+  return found->second;
+}
+
+Result<std::vector<std::optional<std::size_t>>> FileSet::owners() const {
+  if (state_->single()) return state_->files.front().owners();
+  return contain(Origin::file, [&]() -> Result<std::vector<std::optional<std::size_t>>> {
+    std::vector<std::optional<std::size_t>> all;
+    for (std::size_t f = 0; f < state_->files.size(); ++f) {
+      auto owners = state_->files[f].owners();
+      if (!owners) return std::move(owners).error();
+      const std::size_t start = state_->starts[f];
+      for (const auto& owner : *owners) {
+        if (owner)
+          all.push_back(*owner + start);
+        else if (state_->placed[all.size()])
+          all.push_back(std::nullopt);
+        else
+          all.push_back(all.size());
+      }
+    }
+    return all;
+  });
+}
+
+Result<std::uint64_t> FileSet::prefetch(std::span<const File::Wanted> wanted,
+                                        std::uint64_t max_bytes) const {
+  return contain(Origin::file, [&]() -> Result<std::uint64_t> {
+    std::uint64_t asked = 0;
+    for (const File& file : files()) {
+      std::vector<File::Wanted> here;
+      for (const File::Wanted& one : wanted)
+        if (const auto [in, entry] = place(one.entry); in == &file)
+          here.push_back({entry, one.selection});
+      if (here.empty()) continue;
+      const auto bytes = file.prefetch(here, max_bytes - asked);
+      if (!bytes) return bytes;
+      asked += std::min(*bytes, max_bytes - asked);
+    }
+    return asked;
+  });
+}
+
+void FileSet::will_read_all() const noexcept {
+  for (const File& file : files()) file.will_read_all();
+}
+
+}  // namespace hurray::io

@@ -1,0 +1,171 @@
+"""Several files as one: folders, and indexes that say which file holds a tensor."""
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+
+SUFFIX = ".hrry"
+
+
+def find(path, max_index_bytes):
+    """What a folder or an index stands for: the path of one file and None; or the path of an index and,
+    for each of its files, path, names and the CRC-32C that its own index must have, or None for that.
+    None: `path` is neither. FileError says what is wrong."""
+    if os.path.isdir(path):
+        return _in_folder(path, max_index_bytes)
+    with open(path, "rb") as file:
+        if not file.read(64).lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"{"):
+            return None
+    return path, _members(path, _read(path, max_index_bytes))
+
+
+def _error(path, text):
+    from . import FileError
+
+    return FileError(f"{path}: {text}")
+
+
+def _in_folder(path, max_index_bytes):
+    names = sorted(os.listdir(path))
+    indexes = [name for name in names if name.endswith(SUFFIX + ".index.json")]
+    files = [name for name in names if name.endswith(SUFFIX)]
+    if len(indexes) == 1:
+        return find(os.path.join(path, indexes[0]), max_index_bytes)
+    if not indexes and len(files) == 1:
+        return os.path.join(path, files[0]), None
+    if not indexes and not files:
+        return None
+    candidates = indexes or files
+    shown = ", ".join(candidates[:10]) + (f" and {len(candidates) - 10} more" if len(candidates) > 10 else "")
+    raise _error(path, f"the folder holds {len(candidates)} candidates, open one of them: {shown}")
+
+
+def _unique(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise ValueError(f"the key {twice!r} is there twice")
+    return result
+
+
+def _read(path, max_index_bytes):
+    with open(path, "rb") as file:
+        data = file.read(max_index_bytes + 1)
+    if len(data) > max_index_bytes:
+        raise _error(path, f"the index has more than max_index_bytes={max_index_bytes} bytes")
+    try:
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise _error(path, f"expected an index in JSON: {error}") from error
+
+
+def _members(path, index):
+    files = index.get("weight_map")
+    metadata = index.get("metadata")
+    sums = metadata.get("index_crc32c") if isinstance(metadata, dict) else None
+    sums = sums if isinstance(sums, dict) else {}
+    if not isinstance(files, dict) or not (files or sums):
+        raise _error(path, 'expected an index of tensors, {"weight_map": {name: file}}; found other JSON')
+    names = {file: [] for file in sums}
+    for name, file in [*files.items(), *((None, file) for file in sums)]:
+        if not isinstance(file, str) or file in ("", ".", "..") or any(c in file for c in "/\\\0:"):
+            raise _error(path, f"weight_map[{name!r}]: expected the bare name of a file beside the index, found {file!r}")
+        if name is not None:
+            names.setdefault(file, []).append(name)
+    folder = os.path.dirname(path)
+    members = []
+    for file in sorted(names):
+        crc = sums.get(file)
+        if crc is not None and not (type(crc) is int and 0 <= crc < 1 << 32):
+            raise _error(path, f"metadata.index_crc32c[{file!r}]: expected a 32-bit number, found {crc!r}")
+        members.append((os.path.join(folder, file), names[file], crc))
+    return members
+
+
+_UNITS = {"": 1} | {f"{letter}{binary}B": (1024 if binary else 1000) ** power
+                    for power, letter in enumerate("KMGTP", 1) for binary in ("", "i")}  # fmt: skip
+
+
+def size(limit):
+    """`max_shard_size=` as a number of bytes: an int, or text such as "5GB" or "500MiB"."""
+    if isinstance(limit, str):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGTP]i?B|B?)", limit.strip(), re.IGNORECASE | re.ASCII)
+        units = {unit.upper(): factor for unit, factor in _UNITS.items()} | {"B": 1}
+        if match is None:
+            raise ValueError(f'max_shard_size: expected bytes such as 5000000000, "5GB" or "500MiB", found {limit!r}')
+        limit = int(float(match[1]) * units[match[2].upper()])
+    elif isinstance(limit, bool) or not hasattr(type(limit), "__index__"):
+        raise TypeError(f"max_shard_size must be an int or a str, got {type(limit).__name__}")
+    limit = limit.__index__()
+    if limit < 1:
+        raise ValueError(f"max_shard_size: expected at least 1 byte, found {limit}")
+    return limit
+
+
+def _stem(path):
+    return path[: -len(SUFFIX)] if path.endswith(SUFFIX) else path
+
+
+def index_path(path):
+    return f"{_stem(path)}{SUFFIX}.index.json"
+
+
+def shard_paths(path, count):
+    return [f"{_stem(path)}-{k:05}-of-{count:05}{SUFFIX}" for k in range(1, count + 1)]
+
+
+def write_index(path, names, sums, total_size, sync):
+    """Writes the index of the shards of `path`, whose names and index checksums are given in their order,
+    in place of an older one, and removes shards that only that one named."""
+    index = index_path(path)
+    folder = os.path.dirname(index) or "."
+    shards = [os.path.basename(shard) for shard in shard_paths(path, len(names))]
+    ours = re.compile(re.escape(os.path.basename(_stem(path))) + r"-\d{5}-of-\d{5}" + re.escape(SUFFIX))
+    stale = set()
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        before = _read(index, 1 << 28).get("weight_map")
+        if isinstance(before, dict):
+            stale = {file for file in before.values() if isinstance(file, str) and ours.fullmatch(file)} - set(shards)
+    content = {
+        "metadata": {"total_size": total_size, "index_crc32c": dict(zip(shards, sums))},
+        "weight_map": {name: shard for shard, of in zip(shards, names) for name in of},
+    }
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(index)}.", suffix="-tmp", dir=folder)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            json.dump(content, file, ensure_ascii=False, indent=2)
+            file.write("\n")
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+        os.chmod(temporary, _mode(index))
+        os.replace(temporary, index)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    if sync:
+        _sync_folder(folder)
+    for file in stale:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, file))
+
+
+def _mode(path):
+    try:
+        return os.stat(path).st_mode & 0o777
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _sync_folder(folder):
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
