@@ -1,6 +1,6 @@
 """Files against the machine itself (plain writes and reads, a sum over a mapping) and against safetensors.
 
-    python bench/bench_files.py [--gib 1] [--pairs 7] [--folder /tmp] [--only save,verify,warm,cold,small,open,async]
+    python bench/bench_files.py [--gib 1] [--pairs 7] [--folder /tmp] [--only save,verify,…]
 
 Each figure is made of alternating pairs in one process; median and quartiles are given, and "not measurable
 here" where the quartiles are wider than 15 % of the median. Ratios above 1 mean that Hurray is faster.
@@ -12,8 +12,11 @@ import ctypes
 import mmap
 import os
 import shutil
+import socket
 import subprocess
+import sys
 import tempfile
+import threading
 
 import numpy as np
 
@@ -162,7 +165,17 @@ def bench_open(options, folder, **_):
         with safetensors.safe_open(theirs, "numpy") as f:
             return list(f.keys())
 
-    report("open and list 100 000 tensors against safetensors", options.pairs, list_ours, list_theirs, "1.0")
+    report("open and list 100 000 tensors against safetensors", options.pairs, list_ours, list_theirs, "10")
+
+    def take_ours():
+        with hurray.open(ours) as f:
+            return np.asarray(f["layers.77777.weight"])
+
+    def take_theirs():
+        with safetensors.safe_open(theirs, "numpy") as f:
+            return f.get_tensor("layers.77777.weight")
+
+    report("open 100 000 tensors and take one against safetensors", options.pairs, take_ours, take_theirs, "15")
 
 
 def bench_async(options, folder, values, **_):
@@ -202,9 +215,115 @@ def bench_async(options, folder, values, **_):
     settle()
 
 
+def bench_fill(options, folder, values, **_):
+    """Memory that is there already, as that of a model on the device's staging buffer."""
+    path = os.path.join(folder, "fill.hrry")
+    hurray.save(path, {"w": values}, sync=False)
+    out = np.zeros_like(values)
+    with hurray.open(path) as f, open(path, "rb", buffering=0) as plain:
+        def by_preadv():
+            view, at = memoryview(out).cast("B"), 4096
+            while at < 4096 + len(view):
+                at += os.preadv(plain.fileno(), [view[at - 4096 : at - 4096 + (1 << 30)]], at)
+
+        report("fill memory by read(out=), warm, against preadv", options.pairs,
+               lambda: f.read("w", out=out), by_preadv, "0.9")
+        report("the same with sums", options.pairs, lambda: f.read("w", out=out, verify=True), by_preadv, "none")
+    os.unlink(path)
+
+
+def bench_slices(options, folder, **_):
+    rows = 4096
+    wide = np.zeros((rows, int(options.gib * (1 << 30)) // rows // 4), np.float32)
+    path = os.path.join(folder, "slices.hrry")
+    tiles = hurray.Tensor(bytes(64 << 20), hurray.float32, [4096, 4096], layout=hurray.TiledLayout([256, 256]))
+    hurray.save(path, {"wide": wide, "tiles": tiles}, sync=False)
+    for name, what, index in (
+            ("wide", "an eighth of the rows", slice(rows // 8, rows // 4)),
+            ("wide", "one row of eight", slice(None, None, 8)),
+            ("wide", "an eighth of the columns", (..., slice(0, wide.shape[1] // 8))),
+            ("wide", "16 columns", (..., slice(0, 16))),
+            ("tiles", "a square of tiles", (slice(1024, 2048), slice(512, 1024))),
+            ("tiles", "a square across tiles", (slice(1000, 2000), slice(500, 1000)))):  # fmt: skip
+        with hurray.open(path) as f:
+            seconds = timed(lambda: f.read(name, index, copy=True))
+            cost = f.io
+        print(f"{what} of {name}: read {cost.bytes_read / cost.bytes_wanted:.3f}x of {cost.bytes_wanted} bytes wanted in "
+              f"{cost.requests} requests, {seconds * 1e3:.1f} ms; target 1.05x for rows and whole tiles", flush=True)
+
+    eighth = """
+import sys, hurray
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) << 10
+with hurray.open(sys.argv[1]) as f:
+    f.read("wide", (0, slice(0, 1)))
+    before, (rows, columns) = peak(), f.descriptor("wide").shape
+    k = int(sys.argv[2])
+    index = slice(rows * k // 8, rows * (k + 1) // 8)
+    part = f.read("wide", index if sys.argv[3] == "rows" else (..., slice(columns * k // 8, columns * (k + 1) // 8)), copy=True)
+    print(part.nbytes, peak() - before)
+"""
+    for axis in ("rows", "columns"):
+        running = [subprocess.Popen([sys.executable, "-c", eighth, path, str(k), axis], stdout=subprocess.PIPE, text=True)
+                   for k in range(8)]  # fmt: skip
+        found = [tuple(map(int, child.communicate()[0].split())) for child in running]
+        print(f"8 processes, each an eighth by {axis}: peak memory at most its part + "
+              f"{max(peak - part for part, peak in found) / (1 << 20):.1f} MiB, target 32", flush=True)
+    os.unlink(path)
+
+
+def bench_stream(options, values, **_):
+    """One process writes, a thread of it reads: both sides do exactly the same."""
+    view = memoryview(values).cast("B")
+
+    def through(send, receive):
+        ours, theirs = socket.socketpair()
+        thread = threading.Thread(target=send, args=(ours,))
+        with theirs:
+            thread.start()
+            receive(theirs)
+            thread.join()
+
+    def send(out):
+        with out, hurray.StreamWriter(out) as writer:
+            writer.write(values)
+
+    def receive(source):
+        with hurray.StreamReader(source) as reader:
+            (one,) = reader
+            assert one.nbytes == len(view)
+
+    def send_plainly(out):
+        with out:
+            out.sendall(view)
+
+    def receive_plainly(source):
+        into = memoryview(np.empty(len(view), np.uint8))
+        at = 0
+        while at < len(into):
+            at += source.recv_into(into[at:])
+
+    report("a stream over a Unix socket against the same bytes copied", options.pairs,
+           lambda: through(send, receive), lambda: through(send_plainly, receive_plainly), "0.9")
+
+
+def bench_torch(options, folder, **_):
+    import safetensors.torch
+    import torch
+
+    tensors = {f"layers.{k}.weight": torch.full((16, 16), float(k)) for k in range(20_000)}
+    ours, theirs = os.path.join(folder, "torch.hrry"), os.path.join(folder, "torch.safetensors")
+    hurray.save(ours, tensors, sync=False)
+    safetensors.torch.save_file(tensors, theirs)
+    report("20 000 tensors to torch against load_file", options.pairs,
+           lambda: {name: torch.from_dlpack(t) for name, t in hurray.load(ours).items()},
+           lambda: safetensors.torch.load_file(theirs), "2.0")
+
+
 def main():
     parts = {"save": bench_save, "verify": bench_verify, "warm": bench_warm, "cold": bench_cold, "small": bench_small,
-             "open": bench_open, "async": bench_async}
+             "open": bench_open, "async": bench_async, "fill": bench_fill, "slices": bench_slices,
+             "stream": bench_stream, "torch": bench_torch}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gib", type=float, default=1.0)
     parser.add_argument("--pairs", type=int, default=7)

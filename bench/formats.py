@@ -40,10 +40,12 @@ class Hurray(Format):
         return {name: np.asarray(t) for name, t in hurray.load(path, mode="map").items()}
 
     def rows(self, path, name, start, stop):
-        return np.array(self.first(path, name)[start:stop])
+        with hurray.open(path) as f:
+            return np.asarray(f.read(name, slice(start, stop), copy=True))
 
     def columns(self, path, name, start, stop):
-        return np.array(self.first(path, name)[:, start:stop])
+        with hurray.open(path) as f:
+            return np.asarray(f.read(name, (slice(None), slice(start, stop)), copy=True))
 
     def verify(self, path):
         with hurray.open(path) as f:

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # fuzz.sh [SECONDS]   Runs every executable of the preset fuzz for that long (10).
-# Seeds: fuzz/corpus/NAME, and for the target KIND_fuzz the vectors of that kind in conformance/; what
-# a run finds stays in build/fuzz-corpus/NAME, input that fails in build/fuzz-failures.
+# Seeds: fuzz/corpus/NAME, and for the target KIND_fuzz the vectors of that kind in conformance/ (of
+# stream_decoder those of streams); what a run finds stays in build/fuzz-corpus/NAME, input that
+# fails in build/fuzz-failures.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -20,7 +21,8 @@ for source in fuzz/*.cpp; do
   corpus=build/fuzz-corpus/$name
   mkdir -p "$corpus"
   seeds=()
-  for folder in "fuzz/corpus/$name" build/conformance/*/"${name%_fuzz}"; do
+  kind=${name%_fuzz}
+  for folder in "fuzz/corpus/$name" build/conformance/*/"${kind%_decoder}"; do
     [[ -d $folder ]] && seeds+=("$folder")
   done
   echo "fuzz_$name: $seconds seconds"

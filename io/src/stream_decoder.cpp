@@ -262,13 +262,19 @@ struct StreamDecoder::State {
   /// What `work` returns; the first failure ends all.
   template <class Work>
   Result<void> sticking(Work work) {
-    if (failure) return *failure;
-    auto done = ended ? Result<void>(at(arrived, {.code = Errc::invalid_state,
-                                                  .field = "stream",
-                                                  .what = "the decoder is finished"}))
-                      : contain(Origin::stream, work);
-    if (!done && !ended) {
-      failure = done.error();
+    const bool closed = ended;
+    auto done = contain(Origin::stream, [&]() -> Result<void> {
+      if (failure) return *failure;
+      if (closed)
+        return at(arrived, {.code = Errc::invalid_state,
+                            .field = "stream",
+                            .what = "the decoder is finished"});
+      auto worked = contain(Origin::stream, work);
+      if (!worked) failure = worked.error();
+      return worked;
+    });
+    if (!done && !closed) {
+      if (!failure) failure.emplace(hurray::Error{.code = Errc::out_of_memory});
       target = {};
     }
     return done;

@@ -9,6 +9,7 @@ import urllib.request
 import hypothesis
 import numpy as np
 import pytest
+import test_conformance
 from hypothesis import strategies as st
 
 import hurray
@@ -95,6 +96,35 @@ def test_golden_bytes_one_by_one():
     for path in sorted(GOLDEN.glob("*.bin")):
         data = path.read_bytes()
         assert decoded(data, iter(lambda: 1, None)) == read(data), path.name
+
+
+@pytest.mark.parametrize("entry", [e for e in test_conformance.MANIFEST["vectors"] if e["kind"] == "stream"],
+                         ids=lambda entry: entry["name"])  # fmt: skip
+def test_every_conformance_stream_at_every_cut(entry):
+    if not test_conformance.agreed_only(entry):
+        pytest.skip("options of the decoder that the module does not have")
+    data, _ = test_conformance.read(entry)
+    whole = read(data)
+    cuts = range(len(data) + 1) if len(data) <= 600 else sorted({*range(0, 200), *range(len(data) - 200, len(data) + 1)})
+    for cut in cuts:
+        assert decoded(data, [cut]) == whole, cut
+    assert decoded(data, [7] * (len(data) // 7)) == whole
+
+
+def test_depth_and_machines():
+    one = hurray.asarray(np.zeros(2, np.float32))
+    nested = one
+    for _ in range(5):
+        nested = hurray.Composite("group", shape=[2], dtype=hurray.float32, members=[nested])
+    data = stream(nested)
+    for limit in (1, 4, 5, 64):
+        assert decoded(data, [3, 50], max_composite_depth=limit) == read(data, max_composite_depth=limit)
+    assert decoded(data, [9], max_composite_depth=4)[1] is not None and decoded(data, [9], max_composite_depth=5)[1] is None
+    with pytest.raises(ValueError):
+        StreamDecoder(max_composite_depth=65)
+    cuda = hurray.Tensor(bytes(64), hurray.uint8, [64], device=hurray.Device("cuda"))
+    for cross_machine in (True, False):
+        assert decoded(stream(cuda), [40], cross_machine=cross_machine) == read(stream(cuda), cross_machine=cross_machine)
 
 
 def test_limits_are_those_of_the_reader(sample):

@@ -54,7 +54,8 @@ class HURRAY_EXPORT StreamDecoder {
   std::optional<Tensor> next();
   /// The next complete item: a composite comes with all of its members. After `next` returned a
   /// head, the items are its members; a composite begun by `next_item` is its own. In permissive
-  /// mode the complete members of a torn composite come one by one after `finish`.
+  /// mode the complete members of a torn composite come one by one after `finish`. Throws
+  /// `std::bad_alloc`.
   std::optional<Item> next_item();
   /// As in `StreamReader`, after `finish`.
   const std::optional<Error>& torn() const noexcept;
