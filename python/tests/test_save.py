@@ -718,6 +718,46 @@ def test_saving_takes_little_memory(tmp_path):
     )
 
 
+@processes.measures_memory
+@pytest.mark.parametrize("kind", ["torch", "mapped", "memory", "composite", "shards"])
+def test_other_sources_take_no_more_memory(tmp_path, kind):
+    if kind == "torch":
+        pytest.importorskip("torch")
+    hurray.save(tmp_path / "from.hrry", {f"x{k}": np.full((8 << 20,), k, np.uint32) for k in range(3)}, sync=False)
+    processes.run(
+        """
+        kind, options = sys.argv[2], {}
+        if kind == "torch":
+            import torch
+            tensors = {f"x{k}": torch.ones(8 << 20) for k in range(3)} | {"t": torch.ones(4096, 2048).T}
+        else:
+            tensors = hurray.load(sys.argv[1] + "/from.hrry", mode="memory" if kind == "memory" else "map")
+        if kind == "composite":
+            head = dict(shape=[8 << 20], dtype=hurray.uint32)
+            tensors = {"head": hurray.Composite("group", members=list(tensors.values()), **head)}
+        if kind == "shards":
+            options = {"max_shard_size": 1}
+        hurray.save(sys.argv[1] + "/small", {"x": np.zeros(3)}, sync=False, **options)
+        # Pages of a mapped file are the system's: those of the process alone are looked at all the time.
+        import threading, time
+        seen, over = [], threading.Event()
+
+        def look():
+            while not over.is_set():
+                seen.append(status("RssAnon"))
+                time.sleep(0.001)
+
+        before = status("RssAnon")
+        thread = threading.Thread(target=look)
+        thread.start()
+        hurray.save(sys.argv[1] + "/to", tensors, sync=False, **options)
+        over.set()
+        thread.join()
+        assert len(seen) > 5 and max(seen) - before < 16 << 20, max(seen) - before
+        """,
+        tmp_path, kind)  # fmt: skip
+
+
 def test_the_gil_is_released(tmp_path):
     """A thread runs while another one saves into a pipe that nobody has read yet."""
     pipe = tmp_path / "pipe"
