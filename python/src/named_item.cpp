@@ -20,6 +20,17 @@ void put_name_before(nb::python_error& error, const std::string& name) {
   exception.attr("args") = nb::make_tuple(nb::str(prefix.c_str(), prefix.size()) + words);
 }
 
+/// `tensors=`: a mapping of names to values.
+std::vector<NamedItem> named_items_argument(nb::handle tensors) {
+  if (PyMapping_Check(tensors.ptr()) == 0 || !attribute(tensors, "items").is_valid())
+    fail(PyExc_TypeError, "tensors must be a mapping of names to tensors, such as {\"w\": array}");
+  nb::object pairs = nb::steal(PyMapping_Items(tensors.ptr()));
+  if (!pairs.is_valid()) nb::raise_python_error();
+  std::vector<NamedItem> items;
+  for (nb::handle pair : pairs) items.push_back(NamedItem::of(nb::object(pair[0]), pair[1]));
+  return items;
+}
+
 }  // namespace
 
 NamedItem NamedItem::of(nb::handle name, nb::object value) {
@@ -75,16 +86,6 @@ io::Result<void> NamedItem::write(io::FileWriter& writer) const {
   return writer.write(name, source->descriptor, source->buffers);
 }
 
-std::vector<NamedItem> named_items_argument(nb::handle tensors) {
-  if (PyMapping_Check(tensors.ptr()) == 0 || !attribute(tensors, "items").is_valid())
-    fail(PyExc_TypeError, "tensors must be a mapping of names to tensors, such as {\"w\": array}");
-  nb::object pairs = nb::steal(PyMapping_Items(tensors.ptr()));
-  if (!pairs.is_valid()) nb::raise_python_error();
-  std::vector<NamedItem> items;
-  for (nb::handle pair : pairs) items.push_back(NamedItem::of(nb::object(pair[0]), pair[1]));
-  return items;
-}
-
 std::uint64_t check_names(std::span<const NamedItem> items) {
   struct Named {
     std::string name;
@@ -106,6 +107,13 @@ std::uint64_t check_names(std::span<const NamedItem> items) {
                       (head == nullptr ? ""
                                        : "; one is a member of the composite \"" + head->name +
                                              "\", so give the other, or the composite, another"));
+}
+
+SaveArguments save_arguments(nb::handle tensors, nb::handle kv) {
+  SaveArguments arguments{named_items_argument(tensors), key_values_argument(kv), 0};
+  unwrap(io::encode_kv(arguments.kv));
+  arguments.tensors = check_names(arguments.items);
+  return arguments;
 }
 
 io::WriteOptions write_options(bool checksums, bool sync) {

@@ -35,12 +35,17 @@ struct NamedItem {
   io::Result<void> write(io::FileWriter& writer) const;
 };
 
-/// `tensors=`: a mapping of names to values.
-std::vector<NamedItem> named_items_argument(nb::handle tensors);
-
 /// The number of tensors that `items` become, members of composites included, whose names are
 /// derived. No two may have one name.
 std::uint64_t check_names(std::span<const NamedItem> items);
+
+/// What is to be saved, judged as far as that takes no file.
+struct SaveArguments {
+  std::vector<NamedItem> items;
+  io::KeyValues kv;
+  std::uint64_t tensors;  ///< As `check_names` counts them.
+};
+SaveArguments save_arguments(nb::handle tensors, nb::handle kv);
 
 /// The options that are given in Python.
 io::WriteOptions write_options(bool checksums, bool sync);

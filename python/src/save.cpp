@@ -97,10 +97,7 @@ void save_shards(const std::string& path, std::span<NamedItem> items, std::uint6
 void save(nb::handle path, nb::handle tensors, nb::handle kv, bool sync, bool checksums,
           nb::handle max_shard_size) {
   const std::string file = path_argument(path);
-  std::vector<NamedItem> items = named_items_argument(tensors);
-  const io::KeyValues key_values = key_values_argument(kv);
-  unwrap(io::encode_kv(key_values));
-  const std::uint64_t count = check_names(items);
+  auto [items, key_values, count] = save_arguments(tensors, kv);
   const io::WriteOptions options = write_options(checksums, sync);
   if (!max_shard_size.is_none()) {
     const nb::object limit = nb::module_::import_("hurray._sets").attr("size")(max_shard_size);

@@ -170,12 +170,8 @@ nb::object save_async(nb::handle path, nb::handle tensors, nb::handle kv, bool c
   const nb::module_ saving = nb::module_::import_("hurray._saving");
   const nb::object target = saving.attr("target")(path);
   const std::string file = path_argument(target);
-  std::vector<NamedItem> items = named_items_argument(tensors);
-  io::KeyValues key_values = key_values_argument(kv);
-  unwrap(io::encode_kv(key_values));
-
+  auto [items, key_values, count] = save_arguments(tensors, kv);
   io::WriteOptions options = write_options(checksums, sync);
-  const std::uint64_t count = check_names(items);
   if (checksums) options.tensor_count = count;
   {
     // Judged by a writer of its own, whose bytes go nowhere.

@@ -15,10 +15,7 @@ namespace {
 
 /// A descriptor of sealed memory, which is the caller's to close.
 int share(nb::handle tensors, nb::handle kv, const std::string& name) {
-  std::vector<NamedItem> items = named_items_argument(tensors);
-  const io::KeyValues key_values = key_values_argument(kv);
-  unwrap(io::encode_kv(key_values));
-  check_names(items);
+  auto [items, key_values, count] = save_arguments(tensors, kv);
   for (NamedItem& item : items)
     if (item.composite == nullptr) item.ready();
   auto image = without_gil([&] {
