@@ -13,6 +13,7 @@
 #include "hurray/cursor.hpp"
 #include "hurray/io/crc32c.hpp"
 #include "hurray/io/file.hpp"
+#include "hurray/io/slice.hpp"
 #include "hurray/materialize.hpp"
 #include "use_tensor.hpp"
 
@@ -43,6 +44,39 @@ void use_items(const File& file) {
   }
 }
 
+/// The bytes as something that is read by position, in answers of any length.
+hurray::io::PositionedSource far(std::span<const std::uint8_t> bytes, const std::string& name) {
+  return {.size = bytes.size(),
+          .read_at = [bytes](std::span<std::byte> into,
+                             std::uint64_t offset) -> hurray::io::Result<std::size_t> {
+            if (offset >= bytes.size()) return std::size_t{0};
+            const auto rest = std::as_bytes(bytes).subspan(static_cast<std::size_t>(offset));
+            const std::size_t count = std::min({rest.size(), into.size(), 1 + rest.size() / 2});
+            std::ranges::copy(rest.first(count), into.begin());
+            return count;
+          },
+          .name = name};
+}
+
+/// All of a tensor and a part of it, read by position: the same from both.
+void use_part(const File& here, const File& there, std::size_t i) {
+  hurray::Selection selection;
+  for (int round = 0; round < 2; ++round) {
+    const auto one = here.slice(i, selection);
+    const auto other = there.slice(i, selection);
+    require(one.has_value() == other.has_value());
+    if (!fuzz::explained(one) || one->size_bytes() > (1u << 20)) return;
+    const auto read = one->read({.share = false});
+    const auto fetched = other->read();
+    require(read.has_value() == fetched.has_value());
+    if (!fuzz::explained(read)) return;
+    require(std::ranges::equal(read->buffer(0).bytes(), fetched->buffer(0).bytes()));
+    const hurray::Shape& shape = read->descriptor().shape;
+    for (std::size_t k = 0; k < shape.rank(); ++k)
+      selection.push_back({.start = shape[k] / 3, .stop = shape[k], .step = 1 + k % 2});
+  }
+}
+
 /// A file with a name: memory without one is not mapped while it can be cut.
 struct Scratch {
   std::string path = (std::filesystem::temp_directory_path() / "hurray-fuzz-XXXXXX").string();
@@ -66,10 +100,14 @@ void run(std::span<const std::uint8_t> bytes) {
   const auto read = File::open(path, options);
   require(mapped.has_value() == read.has_value());
   if (!mapped) {
+    const auto remote = File::over(far(bytes, path), options);
+    require(!remote && to_string(remote.error()) == to_string(read.error()));
     require(to_string(mapped.error()) == to_string(read.error()));
     require(!to_string(mapped.error()).empty());
     return;
   }
+  const auto remote = File::over(far(bytes, path), options);
+  require(remote.has_value());
   const auto kv = hurray::io::load_kv(path);
   require(kv && kv->size() == mapped->kv().size());
 
@@ -79,6 +117,9 @@ void run(std::span<const std::uint8_t> bytes) {
     const auto stored = mapped->descriptor(i);
     const auto view = mapped->tensor(i);
     const auto copy = read->tensor(i);
+    const auto fetched = remote->tensor(i);
+    require(fetched.has_value() == copy.has_value());
+    use_part(*mapped, *remote, i);
     require(view.has_value() == copy.has_value());
     require(!view || stored);
     if (!view) {
@@ -87,9 +128,11 @@ void run(std::span<const std::uint8_t> bytes) {
       continue;
     }
     require(view->buffers().size() == copy->buffers().size());
+    require(fetched->buffers().size() == copy->buffers().size());
     for (std::size_t k = 0; k < view->buffers().size(); ++k) {
       const auto elements = view->buffer(k).bytes();
       require(std::ranges::equal(elements, copy->buffer(k).bytes()));
+      require(std::ranges::equal(elements, fetched->buffer(k).bytes()));
       require(view->readonly() && !copy->readonly());
       if (elements.empty()) continue;
       require(reinterpret_cast<std::uintptr_t>(copy->buffer(k).data()) % 64 == 0);
