@@ -485,7 +485,7 @@ Result<File> File::over(PositionedSource source, const OpenOptions& options) {
   effective.mode = Mode::memory;
   Step step;
   return contain(Origin::file,
-                 [&] { return open(Source::over(std::move(source)), effective, step); });
+                 [&] { return open(Source::over(std::move(source), effective), effective, step); });
 }
 
 Result<File> File::over(Buffer image, const OpenOptions& options) {

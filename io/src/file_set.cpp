@@ -19,7 +19,7 @@ std::string missing_text(const std::vector<std::string>& missing, std::size_t of
   std::string text = std::to_string(missing.size()) + " of " + std::to_string(of) + " " +
                      std::string(what) + " missing: ";
   for (std::size_t k = 0; k < std::min(missing.size(), listed_names); ++k)
-    text += (k == 0 ? "" : ", ") + missing[k];
+    text.append(k == 0 ? "" : ", ").append(missing[k]);
   if (missing.size() > listed_names)
     text += " and " + std::to_string(missing.size() - listed_names) + " more";
   return text;
@@ -112,7 +112,8 @@ Result<FileSet> FileSet::open(std::string path, std::span<const SetMember> membe
         if (found)
           state.placed[state.starts[f] + *found] = true;
         else
-          missing.push_back("\"" + printable(name) + "\" in " + file_name(members[f].path));
+          missing.push_back(std::string(1, '"').append(printable(name)).append("\" in ") +
+                            file_name(members[f].path));
       }
     }
     if (!missing.empty())

@@ -2,14 +2,23 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
 
 #include "system.hpp"
 
 namespace hurray::io {
 
-Result<std::shared_ptr<Remote>> Remote::open(PositionedSource source) {
-  const std::shared_ptr<Remote> made(new Remote(std::move(source)));
+namespace {
+
+/// How long others are waited for before somebody is asked whether to go on.
+constexpr std::chrono::milliseconds patience{200};
+
+}  // namespace
+
+Result<std::shared_ptr<Remote>> Remote::open(PositionedSource source,
+                                             std::function<bool()> interrupted) {
+  const std::shared_ptr<Remote> made(new Remote(std::move(source), std::move(interrupted)));
   const std::uint64_t start = made->size() - std::min(made->size(), tail_bytes);
   auto tail = made->fetch_held(start, made->size() - start);
   if (!tail) return std::move(tail).error();
@@ -25,7 +34,9 @@ Result<std::shared_ptr<Remote>> Remote::open(PositionedSource source) {
 Result<std::size_t> Remote::fetch(std::span<std::byte> into, std::uint64_t offset) {
   if (asker_.load() == std::this_thread::get_id())
     return system::to_error({.number = EDEADLK, .call = "read"}, Origin::file, name());
-  const std::scoped_lock lock(asking_);
+  std::unique_lock lock(asking_, std::defer_lock);
+  while (!lock.try_lock_for(patience))
+    if (interrupted_ && interrupted_()) return stopped();
   asker_ = std::this_thread::get_id();
   const auto ended = [&](auto&& result) {
     asker_ = std::thread::id();
@@ -61,30 +72,35 @@ Result<Remote::Held> Remote::fetch_held(std::uint64_t offset, std::uint64_t size
   return Held{offset, memory->view(0, *count)};
 }
 
-std::pair<std::optional<Remote::Held>, std::uint64_t> Remote::find(std::uint64_t at,
-                                                                   std::uint64_t wanted) {
+Error Remote::stopped() const { return system::to_error(system::stopped(), Origin::file, name()); }
+
+Result<Remote::Found> Remote::find(std::uint64_t at, std::uint64_t wanted) {
   std::unique_lock lock(mutex_);
   std::uint64_t free = size() - at;
   for (const Held* held : {&head_, &tail_, &kept_, &window_}) {
-    if (held->has(at)) return {*held, 0};
+    if (held->has(at)) return Found{*held, 0};
     if (held->bytes.size() != 0 && held->offset > at) free = std::min(free, held->offset - at);
   }
   const std::shared_ptr<Plan> plan = plan_;
-  if (plan == nullptr) return {std::nullopt, free};
+  if (plan == nullptr) return Found{std::nullopt, free};
   for (Coming& coming : plan->ranges) {
     const Range& range = coming.range;
     if (at < range.offset || at - range.offset >= range.size) {
       if (range.offset > at && !coming.done) free = std::min(free, range.offset - at);
       continue;
     }
-    arrived_.wait(lock, [&] { return coming.done || plan->ended; });
+    while (!arrived_.wait_for(lock, patience, [&] { return coming.done || plan->ended; })) {
+      lock.unlock();
+      if (interrupted_ && interrupted_()) return stopped();
+      lock.lock();
+    }
     if (!coming.held.has(at)) break;  // it failed: whoever asks finds out why
     Held held = coming.held;
     coming.taken += std::min(wanted, coming.held.offset + coming.held.bytes.size() - at);
     if (coming.taken >= range.size) coming.held = {};
-    return {std::move(held), 0};
+    return Found{std::move(held), 0};
   }
-  return {std::nullopt, free};
+  return Found{std::nullopt, free};
 }
 
 Result<std::size_t> Remote::read(std::span<std::byte> into, std::uint64_t offset,
@@ -94,7 +110,9 @@ Result<std::size_t> Remote::read(std::span<std::byte> into, std::uint64_t offset
     const std::uint64_t at = offset + done;
     if (at >= size()) break;
     const auto rest = into.subspan(done);
-    auto [held, free] = find(at, rest.size());
+    auto found = find(at, rest.size());
+    if (!found) return std::move(found).error();
+    auto& [held, free] = *found;
     if (!held) {
       const std::uint64_t wanted = std::min<std::uint64_t>(rest.size(), free);
       const std::uint64_t more = std::min({free, wanted + ahead, ahead_bytes});

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,7 +36,10 @@ class Remote : public std::enable_shared_from_this<Remote> {
   static constexpr std::uint64_t head_bytes = 512;
 
   /// Reads the end of the file and its start.
-  static Result<std::shared_ptr<Remote>> open(PositionedSource source);
+  /// `interrupted` is asked while another thread's request is waited for; true ends the wait with
+  /// EINTR.
+  static Result<std::shared_ptr<Remote>> open(PositionedSource source,
+                                              std::function<bool()> interrupted);
 
   std::uint64_t size() const noexcept { return source_.size; }
   const std::string& name() const noexcept { return source_.name; }
@@ -64,7 +68,8 @@ class Remote : public std::enable_shared_from_this<Remote> {
   std::uint64_t requests() const noexcept { return requests_; }
 
  private:
-  explicit Remote(PositionedSource source) noexcept : source_(std::move(source)) {}
+  Remote(PositionedSource source, std::function<bool()> interrupted) noexcept
+      : source_(std::move(source)), interrupted_(std::move(interrupted)) {}
 
   struct Held {
     std::uint64_t offset = 0;
@@ -89,13 +94,19 @@ class Remote : public std::enable_shared_from_this<Remote> {
   Result<Held> fetch_held(std::uint64_t offset, std::uint64_t size);
   /// What is there from `at` on, waited for where it is on its way; else how far it is to the next
   /// byte that is.
-  std::pair<std::optional<Held>, std::uint64_t> find(std::uint64_t at, std::uint64_t wanted);
+  struct Found {
+    std::optional<Held> held = {};
+    std::uint64_t free = 0;
+  };
+  Result<Found> find(std::uint64_t at, std::uint64_t wanted);
+  Error stopped() const;
   void run(const std::shared_ptr<Plan>& plan);
 
   const PositionedSource source_;
+  const std::function<bool()> interrupted_;
   std::atomic<std::uint64_t> bytes_read_ = 0;
   std::atomic<std::uint64_t> requests_ = 0;
-  std::mutex asking_;                        ///< One request at a time.
+  std::timed_mutex asking_;                  ///< One request at a time.
   std::atomic<std::thread::id> asker_ = {};  ///< Whose that is.
 
   std::mutex mutex_;  // of what follows; nothing is read under it

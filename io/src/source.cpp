@@ -97,8 +97,8 @@ Result<Source> Source::from(system::Handle handle, std::string path, const OpenO
   return Source(std::move(kept->first), std::move(path), kept->second);
 }
 
-Result<Source> Source::over(PositionedSource remote) {
-  auto opened = Remote::open(std::move(remote));
+Result<Source> Source::over(PositionedSource remote, const OpenOptions& options) {
+  auto opened = Remote::open(std::move(remote), options.interrupted);
   if (!opened) return std::move(opened).error();
   return Source(*std::move(opened));
 }

@@ -26,7 +26,7 @@ class Source {
   /// What an open descriptor is for, which is duplicated; read from its start.
   static Result<Source> over(int descriptor, const OpenOptions& options);
   /// Bytes that are reached by position, however that is.
-  static Result<Source> over(PositionedSource remote);
+  static Result<Source> over(PositionedSource remote, const OpenOptions& options);
   /// A file's bytes in memory.
   static Source over(Buffer image) noexcept { return Source(std::move(image)); }
 

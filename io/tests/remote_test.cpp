@@ -218,6 +218,29 @@ TEST(Remote, FilesGoWhileSomethingIsOnItsWay) {
   EXPECT_LE(server.taken().size(), 4u);
 }
 
+TEST(Remote, WaitsCanBeInterrupted) {
+  Server server(file_of({20 * MiB, 10 * MiB}));
+  OpenOptions options;
+  std::atomic<bool> stop = false;
+  options.interrupted = [&] { return stop.load(); };
+  {
+    const auto file = File::over(server.source(), options);
+    ASSERT_EQ(failure(file), "");
+    server.hold(true);
+    ASSERT_EQ(failure(file->prefetch(std::vector<File::Wanted>{{0, {}}})), "");
+    stop = true;
+    for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {  // on its way, and behind it
+      const auto tensor = file->tensor(i);
+      ASSERT_FALSE(tensor);
+      EXPECT_EQ(tensor.error().system_errno, EINTR);
+    }
+  }
+  server.hold(false);
+  for (int i = 0; i < 1000 && server.inside != 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
+
 TEST(Remote, ErrorsAndLies) {
   const Bytes good = file_of({3 * MiB, 5000});
   {
