@@ -35,12 +35,14 @@ constexpr std::uint64_t forgotten_bytes = std::uint64_t{64} << 20;
 /// One private mapping of a whole file, shared by its tensors.
 class MappedFile final : public Owner {
  public:
-  explicit MappedFile(system::Mapping mapping) noexcept : mapping_(std::move(mapping)) {}
+  MappedFile(system::Mapping mapping, std::size_t tensors) noexcept
+      : mapping_(std::move(mapping)), many_(tensors > max_ranges) {}
 
   std::span<std::byte> bytes() const noexcept { return mapping_.bytes(); }
 
-  /// Safe from any thread. The system limits how many pieces a mapping may fall into: beyond
-  /// `max_ranges` different ones, all of it becomes writable at once.
+  /// Safe from any thread. The system limits how many pieces a mapping may fall into: of a file
+  /// with more than `max_ranges` tensors, and beyond so many different parts, all of it becomes
+  /// writable at once.
   hurray::Result<void> make_writable(std::span<std::byte> part) override {
     return contain(Origin::buffer, [&]() -> hurray::Result<void> {
       const std::scoped_lock lock(mutex_);
@@ -48,7 +50,7 @@ class MappedFile final : public Owner {
       const std::byte* start = part.data();
       const auto at = std::ranges::lower_bound(writable_, start, {}, &std::span<std::byte>::data);
       if (at != writable_.end() && at->data() == start && at->size() >= part.size()) return {};
-      const bool all = writable_.size() >= max_ranges;
+      const bool all = many_ || writable_.size() >= max_ranges;
       const auto entry = all ? at : writable_.insert(at, part);
       const auto made = mapping_.make_writable(all ? bytes() : part);
       if (!made) {
@@ -69,6 +71,7 @@ class MappedFile final : public Owner {
   static constexpr std::size_t max_ranges = 4096;
 
   system::Mapping mapping_;
+  const bool many_;
   std::mutex mutex_;
   std::vector<std::span<std::byte>> writable_;  ///< Sorted by address.
   bool all_writable_ = false;
@@ -83,7 +86,7 @@ class Image final : public Owner {
   Buffer bytes_;
 };
 
-Result<std::shared_ptr<MappedFile>> map(const Source& source) {
+Result<std::shared_ptr<MappedFile>> map(const Source& source, std::size_t tensors) {
   const auto size = to_size(source.size());
   if (!size)
     return source.about({.code = Errc::unsupported,
@@ -96,7 +99,7 @@ Result<std::shared_ptr<MappedFile>> map(const Source& source) {
     error.detail = "open it with mode=\"memory\"";
     return error;
   }
-  return std::make_shared<MappedFile>(*std::move(mapping));
+  return std::make_shared<MappedFile>(*std::move(mapping), tensors);
 }
 
 }  // namespace
@@ -551,7 +554,7 @@ Result<File> File::open(Result<Source> opened, const OpenOptions& wanted, Step& 
                             {}, "open it with mode=\"memory\"");
       mapping = std::make_shared<Image>(*source.image());
     } else if (options.mode != Mode::memory) {
-      auto made = map(source);
+      auto made = map(source, index->size());
       if (!made) return std::move(made).error();
       mapped = (*made)->bytes();
       mapping = *std::move(made);

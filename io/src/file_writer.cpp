@@ -107,6 +107,11 @@ struct FileWriter::State {
   std::size_t part_count = 0;
   std::size_t part_bytes = 0;
 
+  /// Small parts of a file that nobody sees yet, on their way out together.
+  static constexpr std::size_t batch_bytes = std::size_t{1} << 20;
+  Buffer batch;
+  std::size_t batched = 0;
+
   Error about(const hurray::Error& error, std::string_view tensor = {},
               std::string detail = {}) const {
     return {error, output.path(), std::string(tensor), std::move(detail)};
@@ -117,6 +122,9 @@ struct FileWriter::State {
   }
 
   Result<void> usable() const;
+  Result<void> write_batch();
+  /// False where they are too many, or there is no room for them now.
+  bool take_into_batch(std::span<const std::span<const std::byte>> pieces, std::size_t bytes);
   /// One more tensor after those that are written and `planned`.
   Result<Plan> plan(std::string_view name, const Descriptor& descriptor,
                     std::span<const BufferSource> buffers, std::span<const Plan> planned) const;
@@ -222,11 +230,36 @@ Result<Plan> FileWriter::State::plan(std::string_view name, const Descriptor& de
   return plan;
 }
 
+Result<void> FileWriter::State::write_batch() {
+  const std::span<const std::byte> bytes = batch.bytes().first(std::exchange(batched, 0));
+  return bytes.empty() ? Result<void>() : output.write({&bytes, 1}, question);
+}
+
+bool FileWriter::State::take_into_batch(std::span<const std::span<const std::byte>> pieces,
+                                        std::size_t bytes) {
+  if (bytes > batch_bytes / 8 || !output.replaces()) return false;
+  if (batch.size() == 0) {
+    auto memory = Buffer::allocate(batch_bytes);
+    if (!memory) return false;
+    batch = *std::move(memory);
+  }
+  if (bytes > batch.size() - batched) return false;
+  for (const auto piece : pieces) {
+    std::ranges::copy(piece, batch.bytes().begin() + static_cast<std::ptrdiff_t>(batched));
+    batched += piece.size();
+  }
+  return true;
+}
+
 Result<void> FileWriter::State::flush() {
-  auto written = output.write(std::span(parts).first(part_count), question);
   const std::size_t count = std::exchange(part_count, 0);
-  part_bytes = 0;
-  if (!written) return written;
+  const std::size_t bytes = std::exchange(part_bytes, 0);
+  const auto pieces = std::span(parts).first(count);
+  if (!take_into_batch(pieces, bytes)) {
+    if (auto written = write_batch(); !written) return written;
+    if (!take_into_batch(pieces, bytes))
+      if (auto written = output.write(pieces, question); !written) return written;
+  }
   if (checksums)
     for (std::size_t i = 0; i < count; ++i)
       if (part_is_data[i]) checksums->add(parts[i]);
@@ -327,7 +360,8 @@ Result<void> FileWriter::State::put_end(std::span<const std::byte> kv,
   if (auto done = put_zeros_up_to(trailer.index_offset); !done) return done;
   if (auto done = put(index); !done) return done;
   if (auto done = put(end); !done) return done;
-  return flush();
+  if (auto done = flush(); !done) return done;
+  return write_batch();
 }
 
 Result<void> FileWriter::State::settle(Result<void> result) {

@@ -35,6 +35,8 @@ class Output {
   /// Empty over a descriptor.
   const std::string& path() const noexcept { return path_; }
   int descriptor() const noexcept { return handle_.number(); }
+  /// Nobody sees the bytes before `commit`.
+  bool replaces() const noexcept { return replacement_.has_value(); }
 
   Result<void> write(std::span<const std::span<const std::byte>> parts,
                      const system::Interrupted& interrupted = {});

@@ -266,9 +266,9 @@ struct StreamDecoder::State {
     auto done = contain(Origin::stream, [&]() -> Result<void> {
       if (failure) return *failure;
       if (closed)
-        return at(arrived, {.code = Errc::invalid_state,
-                            .field = "stream",
-                            .what = "the decoder is finished"});
+        return at(
+            arrived,
+            {.code = Errc::invalid_state, .field = "stream", .what = "the decoder is finished"});
       auto worked = contain(Origin::stream, work);
       if (!worked) failure = worked.error();
       return worked;

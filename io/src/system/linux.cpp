@@ -534,6 +534,7 @@ Result<void> Pages::grow(std::size_t size) {
                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
                                  : ::mremap(bytes_.data(), bytes_.size(), size, MREMAP_MAYMOVE);
   if (address == MAP_FAILED) return failure(bytes_.empty() ? "mmap" : "mremap");
+  (void)::madvise(address, size, MADV_HUGEPAGE);  // fewer faults where the system has them
   bytes_ = {static_cast<std::byte*>(address), size};
   return {};
 }
