@@ -529,7 +529,10 @@ Result<File> File::open(Result<Source> opened, const OpenOptions& wanted, Step& 
       const std::uint64_t first = trailer.kv_length != 0
                                       ? std::min(trailer.kv_offset, trailer.index_offset)
                                       : trailer.index_offset;
-      if (auto kept = source.remote()->keep_from(first); !kept) return kept.error();
+      // One read for both, unless they lie far apart.
+      const std::uint64_t judged = trailer.index_length + trailer.kv_length + Remote::gap_bytes;
+      if (source.size() - first <= judged)
+        if (auto kept = source.remote()->keep_from(first); !kept) return kept.error();
     }
     step.at(FilePart::index, trailer.index_offset, trailer.index_length);
     auto index = Index::read(source, *ends, options);

@@ -155,6 +155,20 @@ TEST(Remote, LargeIndexAndKvAreOneMoreRequest) {
   EXPECT_EQ(failure(file.tensor(std::size_t{299})), "");
 }
 
+TEST(Remote, WhatLiesBetweenKvAndIndexIsNotTakenOnTrust) {
+  KeyValues kv;
+  kv.push_back({"k", std::int64_t{1}});
+  Image image{file_of({20 * MiB, 3 * MiB}, kv)};
+  // A KV section that claims to stand before all data.
+  image.set<std::uint64_t>(image.trailer() + 16, 64);
+  Server server(image.bytes);
+  const auto file = File::over(server.source());
+  std::uint64_t sum = 0;
+  for (const auto& [offset, bytes] : server.taken()) sum += bytes;
+  EXPECT_LE(sum, 2 * MiB);
+  EXPECT_FALSE(file);
+}
+
 TEST(Remote, PartsAreReadWithGapsOfAMebibyte) {
   const TemporaryFolder folder;
   const Bytes values = pattern(64 * MiB);
