@@ -409,6 +409,7 @@ void bind_file_writer(nb::module_& m);
 void bind_save_async(nb::module_& m);
 void bind_share(nb::module_& m);
 void bind_stream(nb::module_& m);
+void bind_transport(nb::module_& m);  // what Python's objects need at the interpreter's end
 void bind_stream_decoder(nb::module_& m);
 void bind_composite(nb::module_& m);
 void bind_sparse(nb::module_& m);         // from_scipy, sparse_coo

@@ -49,6 +49,7 @@ NB_MODULE(_hurray, m) {
   bind_file_writer(m);
   bind_save_async(m);
   bind_share(m);
+  bind_transport(m);
   bind_stream(m);
   bind_stream_decoder(m);
   bind_pickle(m);  // knows all classes

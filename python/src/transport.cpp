@@ -1,7 +1,10 @@
 #include "transport.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <span>
 #include <string>
+#include <thread>
 
 namespace hurray::python {
 namespace {
@@ -19,7 +22,46 @@ struct Inside {
 };
 thread_local Inside* Inside::innermost = nullptr;
 
+/// Threads that Python does not know, which are inside a call of an object or about to be. At the
+/// interpreter's end no more are let in, and those inside are waited for: what runs Python then is
+/// ended in the middle of it.
+std::atomic<int> outsiders = 0;
+std::atomic<bool> ending = false;
+
+class Outsider {
+ public:
+  Outsider() noexcept : counted_(PyGILState_GetThisThreadState() == nullptr) {
+    if (counted_) ++outsiders;
+  }
+  Outsider(const Outsider&) = delete;
+  Outsider& operator=(const Outsider&) = delete;
+  ~Outsider() {
+    if (counted_) --outsiders;
+  }
+
+  bool refused() const noexcept { return counted_ && ending; }
+
+ private:
+  const bool counted_;
+};
+
 }  // namespace
+
+void bind_transport(nb::module_& m) {
+  const auto on_exit = nb::cpp_function([] {
+    ending = true;
+    const WithoutGil released;
+    while (outsiders > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  nb::module_::import_("atexit").attr("register")(on_exit);
+  // A fork has none of its parent's threads.
+  const nb::module_ os = nb::module_::import_("os");
+  if (nb::hasattr(os, "register_at_fork")) {
+    using namespace nb::literals;
+    os.attr("register_at_fork")("after_in_child"_a = nb::cpp_function([] { outsiders = 0; }));
+  }
+  static_cast<void>(m);
+}
 
 nb::module_ transport() { return nb::module_::import_("hurray._transport"); }
 
@@ -82,6 +124,11 @@ io::PositionedSource PositionedObject::source() const {
   return {.size = state_->size,
           .read_at = [state = state_](std::span<std::byte> into,
                                       std::uint64_t offset) -> io::Result<std::size_t> {
+            const Outsider outsider;
+            if (outsider.refused())
+              return io::Error({.code = Errc::invalid_state,
+                                .origin = Origin::file,
+                                .what = "the interpreter is going"});
             return transferred([&] {
               const Inside inside(state.get());
               return lend(into.data(), into.size(), PyBUF_WRITE, [&](const nb::object& view) {

@@ -8,6 +8,7 @@ import threading
 import weakref
 
 import numpy as np
+import processes
 import pytest
 
 import hurray
@@ -144,6 +145,31 @@ def test_the_object_is_given_back(data):
             break
         threading.Event().wait(0.05)  # a last request may be on its way
     assert alive() is None and np.array_equal(tensor.to_numpy(), BIG)
+
+
+@pytest.mark.parametrize("pause", [0.0005, 0.2])
+def test_the_end_while_something_is_on_its_way(data, tmp_path, pause):
+    (tmp_path / "x.hrry").write_bytes(data)
+    for _ in range(3):
+        processes.run("""
+            import io, time
+
+            class Slow(io.BytesIO):
+                slow = False
+
+                def readinto(self, view):
+                    if self.slow:
+                        time.sleep(float(sys.argv[2]))
+                        return super().readinto(view[:4096] if float(sys.argv[2]) < 0.1 else view)
+                    return super().readinto(view)
+
+            source = Slow(open(sys.argv[1], "rb").read())
+            f = hurray.open(source)
+            source.slow = True
+            f.prefetch(["big"])
+            keep = [[i] for i in range(300_000)]  # the end takes its time
+            keep.append(keep)
+        """, tmp_path / "x.hrry", str(pause))  # fmt: skip
 
 
 @pytest.mark.parametrize("wrong, error, words", [
