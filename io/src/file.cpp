@@ -155,7 +155,13 @@ Result<void> File::State::read_data(const Entry& entry, std::span<std::byte> int
                                     std::uint64_t offset, std::uint64_t ahead) const {
   lazy->requests.fetch_add(1, std::memory_order_relaxed);
   lazy->bytes_read.fetch_add(into.size(), std::memory_order_relaxed);
-  auto done = source.read("data", into, offset, ahead);
+  return read_of(entry, "data", into, offset, ahead);
+}
+
+Result<void> File::State::read_of(const Entry& entry, std::string_view part,
+                                  std::span<std::byte> into, std::uint64_t offset,
+                                  std::uint64_t ahead) const {
+  auto done = source.read(part, into, offset, ahead);
   if (done) return {};
   Error error = std::move(done).error();
   error.tensor = entry.name;
@@ -172,6 +178,20 @@ Result<void> File::State::check_descriptor_limit(const Entry& entry) const {
                 .offset = entry.descriptor_offset,
                 .expected = options.max_descriptor_bytes,
                 .found = entry.descriptor_length},
+               entry);
+}
+
+Result<void> File::State::check_tensor_limit(const Entry& entry, std::uint64_t bytes) const {
+  const auto limit = options.max_tensor_bytes;
+  if (!limit || bytes <= *limit) return {};
+  return about({.code = Errc::limit_exceeded,
+                .origin = Origin::file,
+                .expect = Expect::at_most,
+                .field = "max_tensor_bytes",
+                .what = "bytes",
+                .offset = entry.data_offset,
+                .expected = *limit,
+                .found = bytes},
                entry);
 }
 
@@ -197,12 +217,8 @@ Result<Bytes> File::State::descriptor_bytes(std::size_t i, const ChecksumTable* 
   if (auto ok = check_descriptor_limit(entry); !ok) return ok.error();
   // Two lengths must agree before a large one is believed.
   Bytes bytes(std::min<std::size_t>(entry.descriptor_length, 4096));
-  const auto read = [&](std::span<std::byte> into, std::size_t at) -> Result<void> {
-    auto done = source.read("descriptor", into, entry.descriptor_offset + at, Remote::tail_bytes);
-    if (done) return {};
-    Error error = std::move(done).error();
-    error.tensor = entry.name;
-    return error;
+  const auto read = [&](std::span<std::byte> into, std::size_t at) {
+    return read_of(entry, "descriptor", into, entry.descriptor_offset + at, Remote::tail_bytes);
   };
   const auto compare = [&]() -> Result<void> {
     if (sums == nullptr) return {};
@@ -261,7 +277,7 @@ Result<File::State::Described> File::State::describe(const Entry& entry,
   return Described{*std::move(descriptor), *std::move(placement)};
 }
 
-Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const Range> ranges,
+Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const ByteRange> ranges,
                                                  const Described* described) const {
   const Entry entry = index.entry(i);
   const auto sums_of_file = sums();
@@ -269,7 +285,7 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
   const ChecksumTable* table = *sums_of_file;
   std::vector<Buffer> buffers;
   buffers.reserve(ranges.size());
-  for (const Range& range : ranges) {
+  for (const ByteRange& range : ranges) {
     if (mapping) {
       if (range.offset > source.size() || range.size > source.size() - range.offset)
         return about({.code = Errc::out_of_bounds, .origin = Origin::file}, entry);
@@ -283,7 +299,7 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
   }
   if (ranges.empty() || (mapping && table == nullptr)) return buffers;
   if (!mapping)
-    for (const Range& range : ranges)
+    for (const ByteRange& range : ranges)
       lazy->bytes_wanted.fetch_add(range.size, std::memory_order_relaxed);
 
   const bool drops = !mapping && source.is_file();
@@ -332,7 +348,7 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
             return {};
           };
           for (std::size_t r = 0; r < ranges.size() && !mapping; ++r) {
-            const Range& range = ranges[r];
+            const ByteRange& range = ranges[r];
             if (range.offset + range.size <= position || range.offset >= end) continue;
             if (auto ok = read_up_to(range.offset, nullptr); !ok) return ok;
             std::byte* into = buffers[r].data() + (position - range.offset);
@@ -393,18 +409,8 @@ void File::State::drop_pages(std::uint64_t start, std::uint64_t end) const {
 Result<Tensor> File::State::tensor(std::size_t i, Described described) const {
   const Entry entry = index.entry(i);
   auto& [descriptor, placement] = described;
-  const auto limit = options.max_tensor_bytes;
-  if (limit && entry.data_length > *limit)
-    return about({.code = Errc::limit_exceeded,
-                  .origin = Origin::file,
-                  .expect = Expect::at_most,
-                  .field = "max_tensor_bytes",
-                  .what = "bytes",
-                  .offset = entry.data_offset,
-                  .expected = *limit,
-                  .found = entry.data_length},
-                 entry);
-  std::vector<Range> ranges;
+  if (auto ok = check_tensor_limit(entry, entry.data_length); !ok) return ok.error();
+  std::vector<ByteRange> ranges;
   for (std::size_t k = 0; k < descriptor.buffers.size(); ++k)
     ranges.push_back({placement.buffers[k], descriptor.buffers[k].byte_size});
   auto memory = buffers(i, ranges, &described);
@@ -526,9 +532,7 @@ Result<File> File::open(Result<Source> opened, const OpenOptions& wanted, Step& 
     step.ends = *ends;
     const FileTrailer& trailer = ends->trailer;
     if (source.remote() != nullptr) {
-      const std::uint64_t first = trailer.kv_length != 0
-                                      ? std::min(trailer.kv_offset, trailer.index_offset)
-                                      : trailer.index_offset;
+      const std::uint64_t first = region_end(trailer);
       // One read for both, unless they lie far apart.
       const std::uint64_t judged = trailer.index_length + trailer.kv_length + Remote::gap_bytes;
       if (source.size() - first <= judged)
@@ -649,7 +653,7 @@ Result<Buffer> File::raw_bytes(std::size_t i) const {
   return contain(Origin::file, [&]() -> Result<Buffer> {
     const auto entry = state_->listed(i);
     if (!entry) return entry.error();
-    const State::Range all{entry->data_offset, entry->data_length};
+    const ByteRange all{entry->data_offset, entry->data_length};
     auto memory = state_->buffers(i, {&all, 1}, nullptr);
     if (!memory) return std::move(memory).error();
     return std::move(memory->front());

@@ -41,6 +41,11 @@ struct FileSet::State {
   std::vector<bool> placed = {};  ///< The index names it.
 
   bool single() const noexcept { return placed.empty(); }
+  /// Which file holds entry `i`.
+  std::size_t file_of(std::size_t i) const noexcept {
+    const auto behind = std::ranges::upper_bound(starts, i);
+    return static_cast<std::size_t>(behind - starts.begin()) - 1;
+  }
   /// Adds the entries of the last file.
   void add_last() {
     starts.push_back(count);
@@ -93,8 +98,7 @@ Result<FileSet> FileSet::open(std::string path, std::span<const SetMember> membe
         const std::string_view name = state.files[f].name(i);
         const auto [there, fresh] = state.entries.emplace(name, state.starts[f] + i);
         if (fresh) continue;
-        const std::size_t other = static_cast<std::size_t>(
-            std::ranges::upper_bound(state.starts, there->second) - state.starts.begin() - 1);
+        const std::size_t other = state.file_of(there->second);
         return Error({.code = Errc::duplicate,
                       .origin = Origin::file,
                       .field = "index[].name",
@@ -186,8 +190,7 @@ ReadCounts FileSet::read_counts() const noexcept {
 std::size_t FileSet::size() const noexcept { return state_->count; }
 
 std::pair<const File*, std::size_t> FileSet::place(std::size_t i) const noexcept {
-  const auto behind = std::ranges::upper_bound(state_->starts, i);
-  const std::size_t f = static_cast<std::size_t>(behind - state_->starts.begin()) - 1;
+  const std::size_t f = state_->file_of(i);
   return {&state_->files[f], i - state_->starts[f]};
 }
 
@@ -233,13 +236,14 @@ Result<std::uint64_t> FileSet::prefetch(std::span<const File::Wanted> wanted,
                                         std::uint64_t max_bytes) const {
   return contain(Origin::file, [&]() -> Result<std::uint64_t> {
     std::uint64_t asked = 0;
-    for (const File& file : files()) {
-      std::vector<File::Wanted> here;
-      for (const File::Wanted& one : wanted)
-        if (const auto [in, entry] = place(one.entry); in == &file)
-          here.push_back({entry, one.selection});
-      if (here.empty()) continue;
-      const auto bytes = file.prefetch(here, max_bytes - asked);
+    std::vector<std::vector<File::Wanted>> of(files().size());
+    for (const File::Wanted& one : wanted) {
+      const std::size_t f = state_->file_of(one.entry);
+      of[f].push_back({one.entry - state_->starts[f], one.selection});
+    }
+    for (std::size_t f = 0; f < of.size(); ++f) {
+      if (of[f].empty()) continue;
+      const auto bytes = state_->files[f].prefetch(of[f], max_bytes - asked);
       if (!bytes) return bytes;
       asked += std::min(*bytes, max_bytes - asked);
     }

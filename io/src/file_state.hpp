@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -76,7 +77,10 @@ struct File::State {
   Result<const ChecksumTable*> sums() const;
   bool verifies() const noexcept { return options.verify.value_or(options.mode == Mode::memory); }
 
-  /// Bytes of the data of `entry` into `into`, counted; `ahead` as `Source::read` has it.
+  /// Bytes of `part` of `entry` into `into`; `ahead` as `Source::read` has it.
+  Result<void> read_of(const Entry& entry, std::string_view part, std::span<std::byte> into,
+                       std::uint64_t offset, std::uint64_t ahead) const;
+  /// The same of its data, counted.
   Result<void> read_data(const Entry& entry, std::span<std::byte> into, std::uint64_t offset,
                          std::uint64_t ahead = 0) const;
 
@@ -84,6 +88,8 @@ struct File::State {
   Result<Bytes> descriptor_bytes(std::size_t i, const ChecksumTable* sums = nullptr) const;
   Result<void> check_descriptor_length(const Entry& entry, std::span<const std::byte> start) const;
   Result<void> check_descriptor_limit(const Entry& entry) const;
+  /// `max_tensor_bytes`, for `bytes` of the data of `entry`.
+  Result<void> check_tensor_limit(const Entry& entry, std::uint64_t bytes) const;
   Result<Descriptor> decoded(const Entry& entry, std::span<const std::byte> bytes) const;
   /// A descriptor and where its buffers lie: rows 23 to 26 of 04-file.md section 12.
   struct Described {
@@ -92,13 +98,9 @@ struct File::State {
   };
   Result<Described> describe(std::size_t i) const;
   Result<Described> describe(const Entry& entry, std::span<const std::byte> bytes) const;
-  /// Bytes of a data region, in the memory that the mode gives them.
-  struct Range {
-    std::uint64_t offset;
-    std::uint64_t size;
-  };
-  /// Of entry `i`, in rising order; `described` where it is known.
-  Result<std::vector<Buffer>> buffers(std::size_t i, std::span<const Range> ranges,
+  /// Bytes of a data region, in the memory that the mode gives them: of entry `i`, in rising order;
+  /// `described` where it is known.
+  Result<std::vector<Buffer>> buffers(std::size_t i, std::span<const ByteRange> ranges,
                                       const Described* described) const;
   /// Notes which pages from `start` to `end` the system has in memory, before they are read.
   void note_pages(std::uint64_t start, std::uint64_t end) const;

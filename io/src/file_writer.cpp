@@ -71,7 +71,7 @@ struct Plan {
 }  // namespace
 
 struct FileWriter::State {
-  enum class Phase : std::uint8_t { open, failed, finished };
+  enum class Phase : std::uint8_t { open, failed, complete, finished };
 
   State(Output output_, const WriteOptions& options_)
       : output(std::move(output_)),
@@ -96,6 +96,8 @@ struct FileWriter::State {
   std::array<std::byte, header_bytes> header_image{};
   std::optional<Checksums> checksums;
   Phase phase = Phase::open;
+  std::string failure = {};  ///< What the first one said.
+  std::uint32_t index_crc32c = 0;
   std::uint64_t position = 0;
   std::vector<Entry> entries;  ///< In the order of writing; their names are those of `names`.
   std::set<std::string, std::less<>> names;
@@ -161,11 +163,13 @@ struct FileWriter::State {
 
 Result<void> FileWriter::State::usable() const {
   if (phase == Phase::open) return {};
-  return about({.code = Errc::invalid_state,
-                .origin = Origin::file,
-                .what = phase == Phase::finished
-                            ? "this writer is finished"
-                            : "an earlier write failed, and nothing was saved"});
+  return about(
+      {.code = Errc::invalid_state,
+       .origin = Origin::file,
+       .what = phase == Phase::finished   ? "this writer is finished"
+               : phase == Phase::complete ? "this writer is complete, and can be finished"
+                                          : "an earlier write failed, and nothing was saved"},
+      {}, failure);
 }
 
 Result<Plan> FileWriter::State::plan(std::string_view name, const Descriptor& descriptor,
@@ -367,6 +371,7 @@ Result<void> FileWriter::State::put_end(std::span<const std::byte> kv,
 Result<void> FileWriter::State::settle(Result<void> result) {
   if (!result) {
     phase = Phase::failed;
+    failure = "it was: " + to_string(result.error());
     output.abandon();
   }
   return result;
@@ -498,7 +503,7 @@ Result<void> FileWriter::write_item(std::string_view name, const Item& item,
   });
 }
 
-Result<void> FileWriter::finish(const KeyValues& kv) {
+Result<void> FileWriter::complete(const KeyValues& kv) {
   return contain(Origin::file, [&]() -> Result<void> {
     State& state = *state_;
     if (auto open = state.usable(); !open) return open;
@@ -549,10 +554,25 @@ Result<void> FileWriter::finish(const KeyValues& kv) {
 
     auto written = state.settle(state.put_end(section, index, trailer));
     if (!written) return written;
-    written = state.settle(state.output.commit(options.sync));
+    written = state.settle(state.output.settle(options.sync));
+    if (!written) return written;
+    state.index_crc32c = trailer.index_crc32c;
+    state.phase = State::Phase::complete;
+    return written;
+  });
+}
+
+Result<void> FileWriter::finish(const KeyValues& kv) {
+  return contain(Origin::file, [&]() -> Result<void> {
+    State& state = *state_;
+    if (state.phase != State::Phase::complete)
+      if (auto done = complete(kv); !done) return done;
+    auto written = state.settle(state.output.commit(state.options.sync));
     if (written) state.phase = State::Phase::finished;
     return written;
   });
 }
+
+std::uint32_t FileWriter::index_crc32c() const noexcept { return state_->index_crc32c; }
 
 }  // namespace hurray::io

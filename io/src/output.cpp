@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "hurray/io/replace_file.hpp"
 #include "hurray/result.hpp"
 
 namespace hurray::io {
@@ -52,7 +53,8 @@ Output::Output(Output&& other) noexcept
     : handle_(std::move(other.handle_)),
       path_(std::move(other.path_)),
       origin_(other.origin_),
-      replacement_(std::exchange(other.replacement_, std::nullopt)) {}
+      replacement_(std::exchange(other.replacement_, std::nullopt)),
+      settled_(other.settled_) {}
 
 Output& Output::operator=(Output&& other) noexcept {
   if (this == &other) return *this;
@@ -61,6 +63,7 @@ Output& Output::operator=(Output&& other) noexcept {
   path_ = std::move(other.path_);
   origin_ = other.origin_;
   replacement_ = std::exchange(other.replacement_, std::nullopt);
+  settled_ = other.settled_;
   return *this;
 }
 
@@ -145,10 +148,26 @@ Result<Output> Output::over(int descriptor, Origin origin) {
 }
 
 Result<void> Output::write(std::span<const std::span<const std::byte>> parts,
-                           const system::Interrupted& interrupted) {
+                           const system::Interrupted& interrupted,
+                           const std::optional<std::chrono::milliseconds>& timeout) {
   return contain(origin_, [&]() -> Result<void> {
-    if (auto written = system::write_all(handle_.number(), parts, interrupted); !written)
-      return system::to_error(written.error(), origin_, path_);
+    auto written = system::write_all(handle_.number(), parts, interrupted, timeout);
+    if (written) return {};
+    const bool late = written.error() == system::timed_out();
+    Error error = system::to_error(written.error(), late ? Origin::stream : origin_, path_);
+    if (late) error.detail = "no byte was taken within the time limit (the socket's own)";
+    return error;
+  });
+}
+
+Result<void> Output::settle(bool sync) {
+  return contain(origin_, [&]() -> Result<void> {
+    const auto target = system::status(handle_.number());
+    auto done = target ? system::Result<void>() : system::Result<void>(target.error());
+    if (done && target->kind == system::Kind::regular)
+      done = sync ? system::sync(handle_.number()) : system::flush(handle_.number());
+    if (!done) return system::to_error(done.error(), origin_, path_);
+    settled_ = true;
     return {};
   });
 }
@@ -160,11 +179,10 @@ Result<void> Output::commit(bool sync) {
       ~Close() { output.abandon(); }
     } close{*this};
 
-    const auto target = system::status(handle_.number());
-    auto done = target ? system::Result<void>() : system::Result<void>(target.error());
-    if (done && target->kind == system::Kind::regular)
-      done = sync ? system::sync(handle_.number()) : system::flush(handle_.number());
-    if (done && replacement_) {
+    if (!settled_)
+      if (auto settled = settle(sync); !settled) return settled;
+    system::Result<void> done;
+    if (replacement_) {
       done = replacement_->folder.rename(replacement_->temporary, replacement_->target);
       if (done) {
         const auto replaced = std::exchange(replacement_, std::nullopt);
@@ -174,6 +192,13 @@ Result<void> Output::commit(bool sync) {
     if (!done) return system::to_error(done.error(), origin_, path_);
     return {};
   });
+}
+
+Result<void> replace_file(std::string path, std::span<const std::byte> bytes, bool sync) {
+  auto output = Output::create(std::move(path), Origin::file);
+  if (!output) return std::move(output).error();
+  if (auto written = output->write({&bytes, 1}); !written) return written;
+  return output->commit(sync);
 }
 
 void Output::abandon() noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -38,10 +39,15 @@ class Output {
   /// Nobody sees the bytes before `commit`.
   bool replaces() const noexcept { return replacement_.has_value(); }
 
+  /// `timeout` as `system::write_all` has it.
   Result<void> write(std::span<const std::span<const std::byte>> parts,
-                     const system::Interrupted& interrupted = {});
-  /// Makes what was written appear under the path, after the disk has it where `sync` says so. Call
-  /// it once; whatever it returns, the output is closed.
+                     const system::Interrupted& interrupted = {},
+                     const std::optional<std::chrono::milliseconds>& timeout = {});
+  /// Hands all that was written to the system or, where `sync` says so, to the disk. Call it once,
+  /// and write nothing behind it.
+  Result<void> settle(bool sync);
+  /// Makes what was written appear under the path, after `settle(sync)` where that was not called.
+  /// Call it once; whatever it returns, the output is closed.
   Result<void> commit(bool sync);
   /// Closes without a trace, as far as that can be had: bytes in a pipe cannot be taken back.
   void abandon() noexcept;
@@ -62,6 +68,7 @@ class Output {
   std::string path_;
   Origin origin_;
   std::optional<Replacement> replacement_;
+  bool settled_ = false;
 };
 
 }  // namespace hurray::io

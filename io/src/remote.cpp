@@ -14,6 +14,20 @@ namespace {
 /// How long others are waited for before somebody is asked whether to go on.
 constexpr std::chrono::milliseconds patience{200};
 
+/// This thread's request, for as long as it takes.
+class Asking {
+ public:
+  explicit Asking(std::atomic<std::thread::id>& asker) noexcept : asker_(asker) {
+    asker_ = std::this_thread::get_id();
+  }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+  ~Asking() { asker_ = std::thread::id(); }
+
+ private:
+  std::atomic<std::thread::id>& asker_;
+};
+
 }  // namespace
 
 Result<std::shared_ptr<Remote>> Remote::open(PositionedSource source,
@@ -37,31 +51,27 @@ Result<std::size_t> Remote::fetch(std::span<std::byte> into, std::uint64_t offse
   std::unique_lock lock(asking_, std::defer_lock);
   while (!lock.try_lock_for(patience))
     if (interrupted_ && interrupted_()) return stopped();
-  asker_ = std::this_thread::get_id();
-  const auto ended = [&](auto&& result) {
-    asker_ = std::thread::id();
-    return std::forward<decltype(result)>(result);
-  };
+  const Asking asking(asker_);
   std::size_t done = 0;
   while (done < into.size()) {
     const auto rest = into.subspan(done);
     requests_.fetch_add(1, std::memory_order_relaxed);
     auto count = contain(Origin::file, [&] { return source_.read_at(rest, offset + done); });
-    if (!count) return ended(std::move(count));
+    if (!count) return count;
     if (*count > rest.size())
-      return ended(Result<std::size_t>(Error({.code = Errc::invalid_value,
-                                              .origin = Origin::file,
-                                              .expect = Expect::at_most,
-                                              .field = "read_at",
-                                              .what = "bytes, as many as there is room for",
-                                              .expected = rest.size(),
-                                              .found = *count},
-                                             name())));
+      return Error({.code = Errc::invalid_value,
+                    .origin = Origin::file,
+                    .expect = Expect::at_most,
+                    .field = "read_at",
+                    .what = "bytes, as many as there is room for",
+                    .expected = rest.size(),
+                    .found = *count},
+                   name());
     if (*count == 0) break;
     bytes_read_.fetch_add(*count, std::memory_order_relaxed);
     done += *count;
   }
-  return ended(Result<std::size_t>(done));
+  return done;
 }
 
 Result<Remote::Held> Remote::fetch_held(std::uint64_t offset, std::uint64_t size) {
@@ -84,7 +94,7 @@ Result<Remote::Found> Remote::find(std::uint64_t at, std::uint64_t wanted) {
   const std::shared_ptr<Plan> plan = plan_;
   if (plan == nullptr) return Found{std::nullopt, free};
   for (Coming& coming : plan->ranges) {
-    const Range& range = coming.range;
+    const ByteRange& range = coming.range;
     if (at < range.offset || at - range.offset >= range.size) {
       if (range.offset > at && !coming.done) free = std::min(free, range.offset - at);
       continue;
@@ -157,11 +167,11 @@ void Remote::let_go() {
   kept_ = {};
 }
 
-void Remote::prefetch(std::vector<Range> ranges) {
+void Remote::prefetch(std::span<const ByteRange> ranges) {
   stop();
   if (ranges.empty()) return;
   const auto plan = std::make_shared<Plan>();
-  for (const Range& range : ranges)
+  for (const ByteRange& range : ranges)
     for (std::uint64_t at = 0; at < range.size; at += ahead_bytes)
       plan->ranges.push_back(
           {.range = {range.offset + at, std::min(range.size - at, ahead_bytes)}});

@@ -20,6 +20,11 @@
 
 namespace hurray::io {
 
+struct ByteRange {
+  std::uint64_t offset;
+  std::uint64_t size;
+};
+
 /// A `PositionedSource` with as few requests as reading needs (09-models-and-frameworks.md section
 /// 2): the end of the file is read once and kept, what is read in order is read ahead, and ranges
 /// that will be asked for can be read in the background. May be used from any thread.
@@ -53,13 +58,9 @@ class Remote : public std::enable_shared_from_this<Remote> {
   Result<void> keep_from(std::uint64_t offset);
   void let_go();
 
-  struct Range {
-    std::uint64_t offset;
-    std::uint64_t size;
-  };
   /// Reads these ranges, in this order, in a thread that nobody waits for but who asks for them;
   /// they are held until they have been read once, or others are asked for.
-  void prefetch(std::vector<Range> ranges);
+  void prefetch(std::span<const ByteRange> ranges);
   /// Ends that.
   void stop();
 
@@ -79,7 +80,7 @@ class Remote : public std::enable_shared_from_this<Remote> {
   };
   /// A range on its way.
   struct Coming {
-    Range range;
+    ByteRange range;
     Held held = {};
     std::uint64_t taken = 0;  ///< Bytes of it that were read.
     bool done = false;        ///< Read, failed or given up.

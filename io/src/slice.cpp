@@ -60,6 +60,18 @@ class Queue {
 }  // namespace
 
 struct Slice::State {
+  /// Calls `each` with offset in the file and size of what would be read; false ends it.
+  template <class Each>
+  Result<void> for_each_range(Each&& each) const {
+    auto pieces = plan.pieces(file->source.piece_options());
+    if (!pieces) return file->about(pieces.error(), entry);
+    for (ReadPiece piece;;) {
+      const auto more = pieces->next(piece);
+      if (!more) return file->about(more.error(), entry);
+      if (!*more || !each(entry.data_offset + piece.offset, piece.size)) return {};
+    }
+  }
+
   std::shared_ptr<const File::State> file;
   std::size_t index;
   Entry entry;
@@ -183,17 +195,7 @@ Result<Tensor> Slice::read(const SliceOptions& options) const {
     const State& state = *state_;
     const auto table = state.sums(options);
     if (!table) return table.error();
-    const auto limit = state.file->options.max_tensor_bytes;
-    if (limit && size_bytes() > *limit)
-      return state.file->about({.code = Errc::limit_exceeded,
-                                .origin = Origin::file,
-                                .expect = Expect::at_most,
-                                .field = "max_tensor_bytes",
-                                .what = "bytes",
-                                .offset = state.entry.data_offset,
-                                .expected = *limit,
-                                .found = size_bytes()},
-                               state.entry);
+    if (auto ok = state.file->check_tensor_limit(state.entry, size_bytes()); !ok) return ok.error();
     Buffer buffer;
     if (const auto mapped = options.share ? state.mapped() : std::nullopt) {
       if (*table != nullptr)
@@ -229,23 +231,12 @@ Result<void> Slice::read_into(std::span<std::byte> out, const SliceOptions& opti
   });
 }
 
-template <class Each>
-Result<void> Slice::for_each_range(Each&& each) const {
-  auto pieces = state_->plan.pieces(state_->file->source.piece_options());
-  if (!pieces) return state_->file->about(pieces.error(), state_->entry);
-  for (ReadPiece piece;;) {
-    const auto more = pieces->next(piece);
-    if (!more) return state_->file->about(more.error(), state_->entry);
-    if (!*more || !each(state_->entry.data_offset + piece.offset, piece.size)) return {};
-  }
-}
-
 Result<std::uint64_t> File::prefetch(std::span<const Wanted> wanted,
                                      std::uint64_t max_bytes) const {
   return contain(Origin::file, [&]() -> Result<std::uint64_t> {
     const Source& source = state_->source;
     if (source.image()) return std::uint64_t{0};
-    std::vector<State::Range> ranges;
+    std::vector<ByteRange> ranges;
     auto add = [&, left = max_bytes](std::uint64_t offset, std::uint64_t size) mutable {
       size = std::min(size, left);
       left -= size;
@@ -265,30 +256,32 @@ Result<std::uint64_t> File::prefetch(std::span<const Wanted> wanted,
       const auto part = slice(one.entry, *one.selection);
       if (!part) return part.error();
       bool room = true;
-      if (auto ok = part->for_each_range(
+      if (auto ok = part->state_->for_each_range(
               [&](std::uint64_t offset, std::uint64_t size) { return room = add(offset, size); });
           !ok)
         return ok.error();
       if (!room) break;
     }
-    std::ranges::sort(ranges, {}, &State::Range::offset);
+    std::ranges::sort(ranges, {}, &ByteRange::offset);
     std::uint64_t total = 0;
     const std::uint64_t gap = source.piece_options().max_gap_bytes;
-    std::vector<Remote::Range> merged;
+    std::vector<ByteRange> merged;
     for (std::size_t k = 0; k < ranges.size();) {
       const std::uint64_t start = ranges[k].offset;
       std::uint64_t end = start;
       for (; k < ranges.size() && ranges[k].offset <= end + gap; ++k)
         end = std::max(end, ranges[k].offset + ranges[k].size);
       total += end - start;
-      if (source.remote() != nullptr) {
-        merged.push_back({start, end - start});
-        continue;
-      }
-      if (state_->options.mode == Mode::memory) state_->note_pages(start, end);
-      system::will_need(source.descriptor(), start, end - start);
+      merged.push_back({start, end - start});
     }
-    if (source.remote() != nullptr) source.remote()->prefetch(std::move(merged));
+    if (source.remote() != nullptr) {
+      source.remote()->prefetch(merged);
+      return total;
+    }
+    for (const auto& [start, size] : merged) {
+      if (state_->options.mode == Mode::memory) state_->note_pages(start, start + size);
+      system::will_need(source.descriptor(), start, size);
+    }
     return total;
   });
 }
@@ -304,7 +297,11 @@ Result<Slice> File::slice(std::size_t i, std::span<const Along> selection) const
     auto described = state_->describe(i);
     if (!described) return std::move(described).error();
     auto plan = SelectionPlan::of(described->descriptor, selection, Provenance::outside);
-    if (!plan) return state_->about(plan.error(), *entry);
+    if (!plan)
+      return state_->about(plan.error(), *entry,
+                           plan.error().code == Errc::unsupported
+                               ? "parts of it cannot be read; take the whole tensor, by its name"
+                               : "");
     return Slice(std::make_shared<const Slice::State>(
         Slice::State{state_, i, *entry, *std::move(described), *std::move(plan)}));
   });

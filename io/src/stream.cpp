@@ -33,13 +33,13 @@ class Source {
                                 const std::optional<std::chrono::milliseconds>& timeout) {
     if (read_) return read_(into);
     if (handle_) {
-      const auto deadline =
-          timeout ? std::chrono::steady_clock::now() + *timeout : system::Deadline::max();
-      auto count = system::read_some(handle_.number(), into, interrupted, deadline);
+      auto count =
+          system::read_some(handle_.number(), into, interrupted, system::deadline_in(timeout));
       if (count) return *count;
       const bool late = count.error() == system::timed_out();
       Error error = system::to_error(count.error(), late ? Origin::stream : Origin::file, {});
-      if (late) error.detail = "no byte came within read_timeout";
+      if (late)
+        error.detail = "no byte came within the time limit (read_timeout, or the socket's own)";
       return error;
     }
     const std::size_t size = std::min(into.size(), bytes_.size());
@@ -201,15 +201,27 @@ struct StreamWriter::State {
         cross_machine(write_options.cross_machine.value_or(
             output && system::is_internet_socket(output->descriptor()))),
         sync(write_options.sync && !in_place),
+        timeout(write_options.write_timeout),
         patience(write_options.interrupted),
         question(patience.question()) {}
 
   Result<void> usable() const {
     if (phase == Phase::open) return {};
-    return at_nowhere(
+    Error error = at_nowhere(
         {.code = Errc::invalid_state,
          .field = "stream",
          .what = phase == Phase::finished ? "the writer is finished" : "an earlier write failed"});
+    error.detail = failure;
+    return error;
+  }
+
+  /// `result` of writing: a failure in the middle of it ends everything.
+  Result<void> settled(Result<void> result) {
+    if (!result && phase == Phase::failed && failure.empty()) {
+      failure = "it was: " + to_string(result.error());
+      output.reset();
+    }
+    return result;
   }
 
   Result<void> check(const Descriptor& descriptor, std::span<const BufferSource> buffers) const {
@@ -272,7 +284,7 @@ struct StreamWriter::State {
 
   Result<void> flush() {
     if (output) {
-      if (auto written = output->write(parts, question); !written) return written;
+      if (auto written = output->write(parts, question, timeout); !written) return written;
     } else if (function) {
       for (const auto part : parts) {
         if (part.empty()) continue;
@@ -355,7 +367,9 @@ struct StreamWriter::State {
   std::uint64_t size = 0;  ///< Bytes in `memory`.
   bool cross_machine;
   bool sync;
+  std::optional<std::chrono::milliseconds> timeout;
   Phase phase = Phase::open;
+  std::string failure = {};  ///< What the first one said.
   CompositeChecker checker{{.writing = true}};
   std::vector<std::span<const std::byte>> parts;
   Scratch scratch;
@@ -400,19 +414,16 @@ Result<StreamWriter> StreamWriter::in_memory(const StreamWriteOptions& options) 
 
 Result<void> StreamWriter::write(const Descriptor& descriptor,
                                  std::span<const BufferSource> buffers) {
-  auto written = contain(Origin::stream, [&] { return state_->write(descriptor, buffers); });
-  if (state_->phase == State::Phase::failed) state_->output.reset();
-  return written;
+  return state_->settled(
+      contain(Origin::stream, [&] { return state_->write(descriptor, buffers); }));
 }
 
 Result<void> StreamWriter::write_item(const Item& item) {
-  auto written = contain(Origin::stream, [&] { return state_->write_item(item); });
-  if (state_->phase == State::Phase::failed) state_->output.reset();
-  return written;
+  return state_->settled(contain(Origin::stream, [&] { return state_->write_item(item); }));
 }
 
 Result<void> StreamWriter::finish() {
-  return contain(Origin::stream, [&] { return state_->finish(); });
+  return state_->settled(contain(Origin::stream, [&] { return state_->finish(); }));
 }
 
 std::span<const std::byte> StreamWriter::bytes() const noexcept {

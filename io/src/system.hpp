@@ -115,6 +115,9 @@ Result<Handle> open_to_read(const std::string& path, const Interrupted& interrup
 Result<Handle> open_to_write(const std::string& path, const Interrupted& interrupted = {});
 
 using Deadline = std::chrono::steady_clock::time_point;
+inline Deadline deadline_in(const std::optional<std::chrono::milliseconds>& time) {
+  return time ? std::chrono::steady_clock::now() + *time : Deadline::max();
+}
 
 /// At least one byte unless the input ends (0), waiting for it on descriptors that do not block
 /// too. No byte until `deadline` is `timed_out()`.
@@ -123,9 +126,11 @@ Result<std::size_t> read_some(int descriptor, std::span<std::byte> into,
                               Deadline deadline = Deadline::max());
 
 /// All bytes of all parts, in one pass, with as few calls as they take. A pipe or socket that
-/// nobody reads any more is EPIPE, never a signal.
+/// nobody reads any more is EPIPE, never a signal. Where the descriptor is a socket or does not
+/// block, no room for the next bytes for `timeout` is `timed_out()`.
 Result<void> write_all(int descriptor, std::span<const std::span<const std::byte>> parts,
-                       const Interrupted& interrupted = {});
+                       const Interrupted& interrupted = {},
+                       const std::optional<std::chrono::milliseconds>& timeout = {});
 
 /// Waits until the disk has the bytes. After a failure nothing is known: never call it again.
 Result<void> sync(int descriptor);

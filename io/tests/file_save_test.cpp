@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "file_support.hpp"
+#include "hurray/io/replace_file.hpp"
 
 /// Saves that cannot hurt (08-python-api.md section 19.5): at every moment the path holds the old
 /// file or the new one, whole.
@@ -84,6 +85,52 @@ TEST(Save, MovedWritersFinishOnce) {
   EXPECT_EQ(folder.names().size(), 1u);
   ASSERT_EQ(failure(second.finish()), "");
   EXPECT_EQ(folder.names(), Names{"a.hrry"});
+}
+
+TEST(Save, CompleteFilesAppearWhenTheyAreFinished) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.hrry";
+  ASSERT_EQ(failure(save(path, 1)), "");
+  for (const bool sync : {false, true}) {
+    WriteOptions options = plain();
+    options.sync = sync;
+    auto writer = create(path, options);
+    ASSERT_EQ(failure(write(writer, "a", one_byte, {Bytes(1, std::byte{2})})), "");
+    EXPECT_EQ(writer.index_crc32c(), 0u);
+    ASSERT_EQ(failure(writer.complete({{"k", true}})), "");
+    EXPECT_EQ(saved(path), sync ? 2 : 1);
+    EXPECT_EQ(error_of(writer.complete()).code, Errc::invalid_state);
+    EXPECT_EQ(error_of(write(writer, "b", one_byte, {Bytes(1)})).code, Errc::invalid_state);
+    ASSERT_EQ(failure(writer.finish()), "");
+    EXPECT_EQ(saved(path), 2);
+    const auto file = File::open(path);
+    ASSERT_TRUE(file);
+    EXPECT_EQ(file->kv(), (KeyValues{{"k", true}}));
+    EXPECT_EQ(file->trailer().index_crc32c, writer.index_crc32c());
+    EXPECT_EQ(error_of(writer.finish()).code, Errc::invalid_state);
+  }
+  {
+    auto writer = create(path, plain());
+    ASSERT_EQ(failure(write(writer, "a", one_byte, {Bytes(1, std::byte{3})})), "");
+    ASSERT_EQ(failure(writer.complete()), "");
+  }
+  EXPECT_EQ(saved(path), 2);
+  EXPECT_EQ(folder.names(), Names{"a.hrry"});
+}
+
+TEST(Save, OtherFilesAreReplacedTheSameWay) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "index.json";
+  for (const std::string_view text : {"old", "new and longer", ""}) {
+    ASSERT_EQ(failure(replace_file(path, std::as_bytes(std::span(text)), text.size() % 2 == 0)),
+              "");
+    EXPECT_EQ(std::filesystem::file_size(path), text.size());
+  }
+  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  ASSERT_EQ(failure(replace_file(path, std::as_bytes(std::span(std::string_view("x"))))), "");
+  EXPECT_EQ(permissions(path), 0640u);
+  EXPECT_EQ(error_of(replace_file(folder / "no/index.json", {})).system_errno, ENOENT);
+  EXPECT_EQ(folder.names(), Names{"index.json"});
 }
 
 TEST(Save, KeepsPermissionBits) {

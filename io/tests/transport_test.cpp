@@ -1,5 +1,6 @@
 // Streams through functions, time limits, and writers that are asked to stop.
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -157,6 +158,28 @@ TEST(StreamTimeout, CountsFromTheLastByteThatCame) {
   EXPECT_FALSE(*reader->next());
   writer.join();
   ::close(ends[0]);
+}
+
+TEST(StreamTimeout, OfAWriterWhosePeerTakesNothing) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  StreamWriteOptions options;
+  options.write_timeout = std::chrono::milliseconds(20);
+  auto writer = StreamWriter::over(ends[0], options);
+  ASSERT_TRUE(writer);
+  const Bytes much(std::size_t{8} << 20);
+  const Descriptor descriptor = dense(DType::uint8, {much.size()}, much.size());
+  const BufferSource source(much);
+  const auto late = writer->write(descriptor, {&source, 1});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().system_errno, ETIMEDOUT);
+  EXPECT_EQ(late.error().origin, Origin::stream);
+  const auto after = writer->write(descriptor, {&source, 1});
+  ASSERT_FALSE(after);
+  EXPECT_EQ(after.error().code, Errc::invalid_state);
+  EXPECT_NE(after.error().detail.find("within the time limit"), std::string::npos);
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST(FileWriterStops, WhenItIsAskedTo) {

@@ -71,13 +71,55 @@ class _CopyRequiredBufferError(CopyRequiredError, _builtins.BufferError):
     """What consumers of DLPack catch."""
 
 
+class _StreamTimeoutError(StreamError, TimeoutError):
+    """No byte came, or was taken, in time."""
+
+
 class _FileNotFoundError(FileError, FileNotFoundError):
-    """A `FileError` that is also the built-in class for its errno."""
+    """A `FileError` that is also the built-in class of its errno, like those below."""
+
+
+class _FileExistsError(FileError, FileExistsError):
+    pass
 
 
 class _PermissionError(FileError, PermissionError):
-    """A `FileError` that is also the built-in class for its errno."""
+    pass
 
 
 class _IsADirectoryError(FileError, IsADirectoryError):
-    """A `FileError` that is also the built-in class for its errno."""
+    pass
+
+
+class _NotADirectoryError(FileError, NotADirectoryError):
+    pass
+
+
+class _BrokenPipeError(FileError, BrokenPipeError):
+    pass
+
+
+class _ConnectionResetError(FileError, ConnectionResetError):
+    pass
+
+
+class _ConnectionAbortedError(FileError, ConnectionAbortedError):
+    pass
+
+
+class _ConnectionRefusedError(FileError, ConnectionRefusedError):
+    pass
+
+
+class _TimeoutError(FileError, TimeoutError):
+    pass
+
+
+_of_builtin: dict[type[OSError], type[FileError]] = {
+    one.__bases__[1]: one for one in FileError.__subclasses__()
+}
+
+
+def file_class_of(number: int) -> type[FileError]:
+    """The class of a `FileError` with this errno, which is also what `except` of the built-in one takes (Y52)."""
+    return _of_builtin.get(type(OSError(number, "")), FileError)

@@ -4,17 +4,19 @@ import contextlib
 import json
 import os
 import re
-import tempfile
 
 SUFFIX = ".hrry"
 
 
 def find(path, max_index_bytes):
-    """What a folder or an index stands for: the path of one file and None; or the path of an index and,
-    for each of its files, path, names and the CRC-32C that its own index must have, or None for that.
-    None: `path` is neither. FileError says what is wrong."""
+    """What a folder, an index, or the path that was saved in shards stands for: the path of one file and
+    None; or the path of an index and, for each of its files, path, names and the CRC-32C that its own
+    index must have, or None for that. None: `path` is nothing of that. FileError says what is wrong."""
     if os.path.isdir(path):
         return _in_folder(path, max_index_bytes)
+    if not os.path.lexists(path):
+        index = index_path(path)
+        return find(index, max_index_bytes) if os.path.isfile(index) else None
     with open(path, "rb") as file:
         if not file.read(64).lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"{"):
             return None
@@ -32,7 +34,12 @@ def _in_folder(path, max_index_bytes):
     indexes = [name for name in names if name.endswith(SUFFIX + ".index.json")]
     files = [name for name in names if name.endswith(SUFFIX)]
     if len(indexes) == 1:
-        return find(os.path.join(path, indexes[0]), max_index_bytes)
+        found = find(os.path.join(path, indexes[0]), max_index_bytes)
+        whole = indexes[0].removesuffix(".index.json")
+        if found is not None and whole in files and os.path.join(path, whole) not in (at for at, _, _ in found[1]):
+            raise _error(path, f"the folder holds {indexes[0]} and a {whole} that it does not name, one saved "
+                         "after the other; open one of them, or remove the old one")  # fmt: skip
+        return found
     if not indexes and len(files) == 1:
         return os.path.join(path, files[0]), None
     if not indexes and not files:
@@ -117,55 +124,33 @@ def shard_paths(path, count):
     return [f"{_stem(path)}-{k:05}-of-{count:05}{SUFFIX}" for k in range(1, count + 1)]
 
 
-def write_index(path, names, sums, total_size, sync):
-    """Writes the index of the shards of `path`, whose names and index checksums are given in their order,
-    in place of an older one, and removes shards that only that one named."""
-    index = index_path(path)
-    folder = os.path.dirname(index) or "."
-    shards = [os.path.basename(shard) for shard in shard_paths(path, len(names))]
-    ours = re.compile(re.escape(os.path.basename(_stem(path))) + r"-\d{5}-of-\d{5}" + re.escape(SUFFIX))
-    stale = set()
+def replaced_by(path, count):
+    """What `count` shards and their index make old: a file at `path` itself, and shards of `path` that
+    only its present index names."""
+    stem = re.escape(os.path.basename(_stem(path)))
+    ours = re.compile(stem + r"-\d{5}-of-\d{5}" + re.escape(SUFFIX))
+    shards = {os.path.basename(shard) for shard in shard_paths(path, count)}
+    old = [path] if os.path.isfile(path) else []
     with contextlib.suppress(OSError, ValueError, RecursionError):
-        before = _read(index, 1 << 28).get("weight_map")
-        if isinstance(before, dict):
-            stale = {file for file in before.values() if isinstance(file, str) and ours.fullmatch(file)} - set(shards)
+        index = _read(index_path(path), 1 << 28)
+        files = index.get("weight_map") if isinstance(index, dict) else None
+        named = {file for file in files.values() if isinstance(file, str)} if isinstance(files, dict) else set()
+        folder = os.path.dirname(path)
+        old += [os.path.join(folder, file) for file in sorted(named - shards) if ours.fullmatch(file)]
+    return old
+
+
+def index_text(path, names, sums, total_size):
+    """The index of the shards of `path`, whose names and index checksums are given in their order."""
+    shards = [os.path.basename(shard) for shard in shard_paths(path, len(names))]
     content = {
         "metadata": {"total_size": total_size, "index_crc32c": dict(zip(shards, sums))},
         "weight_map": {name: shard for shard, of in zip(shards, names) for name in of},
     }
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(index)}.", suffix="-tmp", dir=folder)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            json.dump(content, file, ensure_ascii=False, indent=2)
-            file.write("\n")
-            file.flush()
-            if sync:
-                os.fsync(file.fileno())
-        os.chmod(temporary, _mode(index))
-        os.replace(temporary, index)
-    except BaseException:
+    return (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def remove(paths):
+    for path in paths:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    if sync:
-        _sync_folder(folder)
-    for file in stale:
-        with contextlib.suppress(OSError):
-            os.unlink(os.path.join(folder, file))
-
-
-def _mode(path):
-    try:
-        return os.stat(path).st_mode & 0o777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
-
-
-def _sync_folder(folder):
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            os.unlink(path)

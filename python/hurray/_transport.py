@@ -5,6 +5,7 @@ sockets, pipes and files, and buffered wrappers of them. A TLS connection goes t
 everything else is a TypeError.
 """
 
+import contextlib
 import io
 import os
 import select
@@ -16,8 +17,23 @@ except ImportError:  # a Python built without TLS
     ssl = None
 
 
-class ReadTimeout(Exception):
-    """No byte came within `read_timeout`."""
+class TimeLimit(Exception):
+    """A wait took too long; the text says for what."""
+
+
+_NOTHING_CAME = "no byte came within the time limit (read_timeout, or the socket's own)"
+_NOTHING_TAKEN = "no byte was taken within the time limit (the socket's own)"
+
+
+@contextlib.contextmanager
+def _limited(words):
+    """The time limit of a socket's own, which its file says so; a lost connection has a number."""
+    try:
+        yield
+    except TimeoutError as error:
+        if error.errno is not None:
+            raise
+        raise TimeLimit(words) from error
 
 
 class Endpoint:
@@ -27,6 +43,8 @@ class Endpoint:
     descriptor = None
     #: None: the descriptor tells.
     cross_machine = None
+    #: Seconds; None: no limit.
+    timeout = None
 
     def flush(self):
         """Called before each use."""
@@ -36,9 +54,10 @@ class Endpoint:
 
 
 class _Descriptor(Endpoint):
-    def __init__(self, owner):
+    def __init__(self, owner, timeout=None):
         self.owner = owner
         self.descriptor = owner.fileno()
+        self.timeout = timeout
 
 
 class _File(_Descriptor):
@@ -71,14 +90,15 @@ class _File(_Descriptor):
 class _Flushed(_Descriptor):
     """A buffered writer over something that cannot seek, or that is only written."""
 
-    def __init__(self, owner, base):
-        super().__init__(base)
+    def __init__(self, owner, base, timeout):
+        super().__init__(base, timeout)
         self.buffered = owner
         self.flush()
 
     def flush(self):
         if not self.buffered.closed:
-            self.buffered.flush()
+            with _limited(_NOTHING_TAKEN):
+                self.buffered.flush()
 
 
 class _Methods(Endpoint):
@@ -96,13 +116,15 @@ class _Methods(Endpoint):
 
     def flush(self):
         if self.buffered is not None and not self.buffered.closed and self.buffered.writable():
-            self.buffered.flush()
+            with _limited(_NOTHING_TAKEN):
+                self.buffered.flush()
 
     def readinto(self, view):
         if not self.drained:
             self.drained = True
             # As much as the object has buffered; where that is nothing, one read.
-            self.ahead = memoryview(self.buffered.read1() or b"")
+            with _limited(_NOTHING_CAME):
+                self.ahead = memoryview(self.buffered.read1() or b"")
             if not self.ahead:
                 return self._read(view)
         if self.ahead:
@@ -150,9 +172,8 @@ class _Methods(Endpoint):
     def _wait(self, event):
         poll = select.poll()
         poll.register(self.base.fileno(), event)
-        timed = self.timeout is not None and event == select.POLLIN
-        if not poll.poll(self.timeout * 1000 if timed else None):
-            raise ReadTimeout
+        if not poll.poll(None if self.timeout is None else self.timeout * 1000):
+            raise TimeLimit(_NOTHING_CAME if event == select.POLLIN else _NOTHING_TAKEN)
 
 
 def _refuse(item, what):
@@ -176,16 +197,22 @@ def _base(item, advice):
     _refuse(item, f"is no socket, pipe or file, nor a buffered wrapper of one; {advice}")
 
 
+def _limit(base):
+    """The socket's own time limit. One that does not block at all is waited for."""
+    return (base.gettimeout() or None) if isinstance(base, socket.socket) else None
+
+
 def source(item, timeout):
     """The endpoint that a reader reads from; `timeout` is in seconds or None."""
     item, base = _base(item, "pass its bytes (of an io.BytesIO: .getvalue())")
+    timeout = _limit(base) if timeout is None else timeout
     if ssl is not None and isinstance(base, ssl.SSLSocket):
         return _Methods(base, None if item is base else item, timeout)
     if isinstance(item, io.IOBase) and item.seekable():
         return _File(item)
     if item is not base:
         return _Methods(base, item, timeout)
-    return _Descriptor(item)
+    return _Descriptor(item, timeout)
 
 
 def destination(item):
@@ -193,10 +220,10 @@ def destination(item):
     item, base = _base(item, "write in memory, StreamWriter(), and pass on its .getvalue()")
     buffered = None if item is base else item
     if ssl is not None and isinstance(base, ssl.SSLSocket):
-        return _Methods(base, buffered)
+        return _Methods(base, buffered, _limit(base))
     if isinstance(item, io.BufferedRandom):
         return _File(item)
-    return _Descriptor(item) if buffered is None else _Flushed(buffered, base)
+    return _Descriptor(item, _limit(base)) if buffered is None else _Flushed(buffered, base, _limit(base))
 
 
 class Positioned:

@@ -31,6 +31,13 @@ nb::object attribute(nb::handle object, const char* name) {
   return found;
 }
 
+nb::object mapping_items(nb::handle object) {
+  if (PyMapping_Check(object.ptr()) == 0 || !attribute(object, "items").is_valid()) return {};
+  nb::object items = nb::steal(PyMapping_Items(object.ptr()));
+  if (!items.is_valid()) nb::raise_python_error();
+  return items;
+}
+
 std::optional<std::string_view> utf8(nb::handle text) {
   Py_ssize_t size = 0;
   const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);

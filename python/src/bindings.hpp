@@ -31,7 +31,7 @@ namespace nb = nanobind;
 // ---- exceptions.cpp
 // -------------------------------------------------------------------------------
 
-/// The exception classes of 08-python-api.md section 2.1. The last six are private subclasses that
+/// The exception classes of 08-python-api.md section 2.1. The last ones are private subclasses that
 /// serve two contracts at once (Y1, Y52).
 enum class Exc : std::uint8_t {
   invalid_descriptor,
@@ -44,13 +44,13 @@ enum class Exc : std::uint8_t {
   unsupported_attribute,  ///< UnsupportedError, AttributeError
   unsupported_buffer,     ///< UnsupportedError, builtins.BufferError
   copy_required_buffer,   ///< CopyRequiredError, builtins.BufferError
-  file_not_found,         ///< FileError, FileNotFoundError
-  file_permission,        ///< FileError, PermissionError
-  file_is_directory,      ///< FileError, IsADirectoryError
+  stream_timeout,         ///< StreamError, TimeoutError
 };
 
 /// The class; borrowed, lives as long as the module.
 PyObject* exception_class(Exc exc) noexcept;
+/// The class of a `FileError` with the system's error `number` (Y52).
+nb::object file_class_of(int number);
 
 /// Raises `exc` with `message`.
 [[noreturn]] void fail(Exc exc, const std::string& message);
@@ -271,6 +271,9 @@ std::string type_name(nb::handle value);
 
 /// The attribute, null where there is none; what its look-up raises otherwise goes on.
 nb::object attribute(nb::handle object, const char* name);
+
+/// The pairs of a mapping, as a list; null for what is none.
+nb::object mapping_items(nb::handle object);
 
 /// The text of a str, which lives as long as it; none where it holds a lone surrogate.
 std::optional<std::string_view> utf8(nb::handle text);

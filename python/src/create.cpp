@@ -169,7 +169,8 @@ Request request(const char* call, nb::handle shape, nb::handle dtype, nb::handle
   }
   if (!is_standard(result.dtype))
     fail(Exc::unsupported, std::string(call) + " does not make " + std::string(name(result.dtype)) +
-                               " tensors, which is a Tier 2 type");
+                               " tensors, which is a Tier 2 type; make one of its packed bytes: "
+                               "hurray.Tensor(buffer, dtype, shape)");
   result.shape = shape_argument(shape, false, call);
   const auto size = packed_bytes(bits(result.dtype), result.shape.count());
   if (!size || (!result.shape.is_empty() &&

@@ -19,9 +19,7 @@ constexpr auto exception_names = std::to_array<const char*>({
     "_UnsupportedAttributeError",
     "_UnsupportedBufferError",
     "_CopyRequiredBufferError",
-    "_FileNotFoundError",
-    "_PermissionError",
-    "_IsADirectoryError",
+    "_StreamTimeoutError",
 });
 
 /// Borrowed from `hurray._errors`, which the module keeps alive.
@@ -49,21 +47,6 @@ PyObject* class_for(Raise raise) noexcept {
   return exception_class(Exc::internal);
 }
 
-/// Y52: the built-in class of an errno, for a `FileError`.
-PyObject* file_class_for(int number) noexcept {
-  switch (number) {
-    case ENOENT:
-      return exception_class(Exc::file_not_found);
-    case EACCES:
-    case EPERM:
-      return exception_class(Exc::file_permission);
-    case EISDIR:
-      return exception_class(Exc::file_is_directory);
-    default:
-      return exception_class(Exc::file);
-  }
-}
-
 nb::object text(const std::string& message) {
   // Names of tensors and files may hold bytes that are not UTF-8.
   return nb::steal(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()),
@@ -89,6 +72,10 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 PyObject* exception_class(Exc exc) noexcept { return classes[static_cast<std::size_t>(exc)]; }
 
+nb::object file_class_of(int number) {
+  return nb::module_::import_("hurray._errors").attr("file_class_of")(number);
+}
+
 void fail(PyObject* builtin, const std::string& message) {
   PyErr_SetObject(builtin, text(message).ptr());
   throw nb::python_error();
@@ -104,8 +91,11 @@ void throw_error(const io::Error& error) {
   const Raise kind = hurray::raise(error);
   if (error.system_errno == 0 || (kind != Raise::file && kind != Raise::stream))
     fail(class_for(kind), to_string(error));
-  PyObject* type =
-      kind == Raise::file ? file_class_for(error.system_errno) : exception_class(Exc::stream);
+  const nb::object type =
+      kind == Raise::file
+          ? file_class_of(error.system_errno)
+          : nb::borrow(exception_class(error.system_errno == ETIMEDOUT ? Exc::stream_timeout
+                                                                       : Exc::stream));
   std::string words = std::generic_category().message(error.system_errno);
   if (!error.tensor.empty()) words.append("; tensor ").append(error.tensor);
   if (!error.detail.empty()) words.append("; ").append(error.detail);
@@ -115,7 +105,7 @@ void throw_error(const io::Error& error) {
           : nb::make_tuple(error.system_errno, text(words),
                            nb::steal(PyUnicode_DecodeFSDefaultAndSize(
                                error.path.data(), static_cast<Py_ssize_t>(error.path.size()))));
-  PyErr_SetObject(type, arguments.ptr());
+  PyErr_SetObject(type.ptr(), arguments.ptr());
   throw nb::python_error();
 }
 

@@ -305,9 +305,6 @@ nb::object unpack_tensor(const PyTensor& t) {
   return wrap_tensor(bind(std::move(items), std::move(buffers)));
 }
 
-namespace {
-
-/// Buffer 0 alone, under the same layout, as elements of `dtype` that are values.
 Result<hurray::Tensor> stored_tensor(const PyTensor& t, DType dtype) {
   Descriptor stored;
   stored.dtype = dtype;
@@ -316,8 +313,6 @@ Result<hurray::Tensor> stored_tensor(const PyTensor& t, DType dtype) {
   stored.byte_offset = t.descriptor().byte_offset;
   return bind(std::move(stored), {t.tensor.buffer(0)});
 }
-
-}  // namespace
 
 nb::object storage_ndarray(nb::handle self, const PyTensor& t, Copy copy) {
   const Descriptor& d = t.descriptor();

@@ -73,6 +73,9 @@ nb::object copy_tensor(const PyTensor& t);
 /// `UnsupportedError` for an ambiguous bool tensor.
 nb::object unpack_tensor(const PyTensor& t);
 
+/// Buffer 0 alone, under the same layout, as elements of `dtype` that are values.
+Result<hurray::Tensor> stored_tensor(const PyTensor& t, DType dtype);
+
 /// `to_numpy(storage=True)`: the stored codes of a quantized tensor, one per item in its shape, and
 /// the bytes of an ambiguous bool tensor as uint8; of any other tensor what `to_ndarray` gives.
 nb::object storage_ndarray(nb::handle self, const PyTensor& t, Copy copy);

@@ -133,9 +133,9 @@ std::optional<PositionedObject> positioned_argument(nb::handle source, nb::handl
   return PositionedObject(source);
 }
 
-/// What a folder or the index of several files is refused as.
+/// What a folder, the index of several files or their common path is refused as.
 bool may_be_set(const io::Error& error) noexcept {
-  return error.system_errno == EISDIR ||
+  return error.system_errno == EISDIR || error.system_errno == ENOENT ||
          (error.code == Errc::invalid_magic && error.field == "magic");
 }
 
@@ -174,6 +174,9 @@ io::FileSet open_path(const std::string& path, OptionsFor&& options_for) {
     io::Error error = std::move(file).error();
     if (error.system_errno == EISDIR)
       error.detail = "the folder holds no .hrry file and no index of such files";
+    if (error.system_errno == ENOENT && path.find("://") != std::string::npos)
+      error.detail =
+          "a URL is opened by a library such as fsspec: hurray.open(fsspec.open(url).open())";
     throw_error(error);
   }
   return io::FileSet(unwrap_waited(std::move(file)));
@@ -196,6 +199,15 @@ Opened open_file(nb::handle source, nb::handle mode, io::Mode mapped, const Limi
                 without_gil([&] { return io::File::over(object->source(), options); }))),
             object};
   }
+  if (!is_path(source) && !PyBytes_Check(source.ptr()))
+    fail(
+        PyExc_TypeError,
+        "expected a path (str, os.PathLike), the number of an open descriptor or a seekable binary "
+        "object, got a " +
+            python::type_name(source) +
+            (attribute(source, "fileno").is_valid() ? "; pass its fileno()"
+             : attribute(source, "open").is_valid() ? "; pass what its open() returns"
+                                                    : ""));
   const std::string path = path_argument(source);
   return {open_path(path, [&](const std::string& file) {
     return limits.options(
@@ -206,13 +218,8 @@ Opened open_file(nb::handle source, nb::handle mode, io::Mode mapped, const Limi
 /// The entry of `name`; none where there is no such name.
 std::optional<std::size_t> find(const io::FileSet& file, nb::handle name) {
   if (!PyUnicode_Check(name.ptr())) return std::nullopt;
-  Py_ssize_t size = 0;
-  const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
-  if (text == nullptr) {  // a lone surrogate: no name of a file
-    PyErr_Clear();
-    return std::nullopt;
-  }
-  return file.find({text, static_cast<std::size_t>(size)});
+  const auto text = utf8(name);  // a lone surrogate is in no name of a file
+  return text ? file.find(*text) : std::nullopt;
 }
 
 std::vector<std::size_t> entries_argument(const io::FileSet& file, nb::handle names) {
@@ -593,9 +600,7 @@ std::uint64_t prefetch(const PyFile& self, nb::handle plan, nb::handle max_bytes
   std::vector<io::File::Wanted> wanted;
   if (plan.is_none()) {
     for (std::size_t i = 0; i < file.size(); ++i) wanted.push_back({i, {}});
-  } else if (PyMapping_Check(plan.ptr()) != 0 && attribute(plan, "items").is_valid()) {
-    const nb::object items = nb::steal(PyMapping_Items(plan.ptr()));
-    if (!items.is_valid()) nb::raise_python_error();
+  } else if (const nb::object items = mapping_items(plan); items.is_valid()) {
     for (nb::handle item : items) {
       const std::size_t i = entry_argument(file, item[0]);
       const auto stored = unwrap_waited(without_gil([&] { return file.descriptor(i); }));

@@ -480,8 +480,9 @@ nb::object asarray(nb::handle object, nb::handle dtype, nb::handle device, nb::h
   if (unwrap_tensor(object) != nullptr && unwrap_tensor(object)->descriptor().dtype == wanted)
     return placed(ingest(object, rule));
   if (!converts_to(wanted))
-    fail(Exc::unsupported,
-         "NumPy cannot convert to " + std::string(name(wanted)) + ", which is a Tier 2 type");
+    fail(Exc::unsupported, "NumPy cannot convert to " + std::string(name(wanted)) +
+                               ", which is a Tier 2 type; make a tensor of its packed bytes: "
+                               "hurray.Tensor(buffer, dtype, shape)");
   const nb::object target = numpy_dtype(wanted);
   nb::object array;
   if (!is_array) {

@@ -167,10 +167,9 @@ nb::str wrap_utf8(std::string_view text) { return nb::str(text.data(), text.size
 io::KeyValues key_values_argument(nb::handle kv) {
   io::KeyValues values;
   if (!kv.is_valid() || kv.is_none()) return values;
-  if (PyMapping_Check(kv.ptr()) == 0 || !attribute(kv, "items").is_valid())
+  const nb::object items = mapping_items(kv);
+  if (!items.is_valid())
     fail(PyExc_TypeError, "kv must be a mapping of str to values, not " + python::type_name(kv));
-  nb::object items = nb::steal(PyMapping_Items(kv.ptr()));
-  if (!items.is_valid()) nb::raise_python_error();
   for (nb::handle item : items) {
     nb::object key = item[0];
     if (!PyUnicode_Check(key.ptr()))

@@ -22,10 +22,9 @@ void put_name_before(nb::python_error& error, const std::string& name) {
 
 /// `tensors=`: a mapping of names to values.
 std::vector<NamedItem> named_items_argument(nb::handle tensors) {
-  if (PyMapping_Check(tensors.ptr()) == 0 || !attribute(tensors, "items").is_valid())
+  const nb::object pairs = mapping_items(tensors);
+  if (!pairs.is_valid())
     fail(PyExc_TypeError, "tensors must be a mapping of names to tensors, such as {\"w\": array}");
-  nb::object pairs = nb::steal(PyMapping_Items(tensors.ptr()));
-  if (!pairs.is_valid()) nb::raise_python_error();
   std::vector<NamedItem> items;
   for (nb::handle pair : pairs) items.push_back(NamedItem::of(nb::object(pair[0]), pair[1]));
   return items;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "hurray/io/file_writer.hpp"
 #include "key_values.hpp"
 #include "named_item.hpp"
+#include "save_plan.hpp"
 #include "waiting.hpp"
 
 namespace hurray::python {
@@ -84,15 +86,17 @@ bool copy_all(const std::vector<Copying>& pieces, std::uint64_t bytes) {
 /// A save that has been judged and waits for its thread.
 class SaveJob {
  public:
-  SaveJob(std::string path, io::KeyValues kv, io::WriteOptions options, std::vector<Kept> items)
-      : path_(std::move(path)),
+  /// `items`: those of each part of `plan`.
+  SaveJob(SavePlan plan, io::KeyValues kv, io::WriteOptions options,
+          std::vector<std::vector<Kept>> items)
+      : plan_(std::move(plan)),
         kv_(std::move(kv)),
         options_(std::move(options)),
         items_(std::move(items)) {}
 
   /// Call it once.
   void run() {
-    unwrap(without_gil([&] {
+    unwrap_waited(without_gil([&] {
       auto result = write();
       items_.clear();
       return result;
@@ -101,23 +105,25 @@ class SaveJob {
 
  private:
   io::Result<void> write() {
-    auto writer = io::FileWriter::create(path_, options_);
-    if (!writer) return std::move(writer).error();
-    for (Kept& item : items_) {
-      if (auto done = writer->write(item.name, item.descriptor, item.buffers); !done) return done;
-      item.owners.clear();
-    }
-    return writer->finish(kv_);
+    auto writers = plan_.writers(options_);
+    if (!writers) return std::move(writers).error();
+    for (std::size_t k = 0; k < items_.size(); ++k)
+      for (Kept& item : items_[k]) {
+        auto done = (*writers)[k].write(item.name, item.descriptor, item.buffers);
+        if (!done) return done;
+        item.owners.clear();
+      }
+    return plan_.finish(*writers, kv_, options_.sync);
   }
 
-  std::string path_;
+  SavePlan plan_;
   io::KeyValues kv_;
   io::WriteOptions options_;
-  std::vector<Kept> items_;
+  std::vector<std::vector<Kept>> items_;
 };
 
 /// The tensors of `items` in the order of the file, over the callers' memory.
-std::vector<Kept> tensors_of(std::vector<NamedItem>& items) {
+std::vector<Kept> tensors_of(std::span<NamedItem> items) {
   std::vector<Kept> all;
   for (NamedItem& item : items) {
     if (item.composite == nullptr) {
@@ -166,27 +172,27 @@ void take_snapshot(std::vector<Kept>& tensors) {
 }
 
 nb::object save_async(nb::handle path, nb::handle tensors, nb::handle kv, bool checksums, bool sync,
-                      bool snapshot) {
+                      bool snapshot, nb::handle max_shard_size) {
   const nb::module_ saving = nb::module_::import_("hurray._saving");
   const nb::object target = saving.attr("target")(path);
   const std::string file = path_argument(target);
   auto [items, key_values, count] = save_arguments(tensors, kv);
   io::WriteOptions options = write_options(checksums, sync);
-  if (checksums) options.tensor_count = count;
+  SavePlan plan(file, items, max_shard_size);
   {
     // Judged by a writer of its own, whose bytes go nowhere.
-    io::FileWriter judge = unwrap(io::FileWriter::create("/dev/null", options));
-    for (NamedItem& item : items) {
-      options.expected_bytes += item.bytes();
-      unwrap(item.check(judge));
-    }
+    const io::FileWriter judge = unwrap(io::FileWriter::create("/dev/null", options));
+    for (NamedItem& item : items) unwrap(item.check(judge));
   }
   options.interrupted = {};  // signals are the main thread's
-  std::vector<Kept> kept = tensors_of(items);
-  if (snapshot) take_snapshot(kept);
+  std::vector<std::vector<Kept>> kept;
+  for (const SavePart& part : plan.parts()) {
+    kept.push_back(tensors_of(part.of(items)));
+    if (snapshot) take_snapshot(kept.back());
+  }
   items.clear();
-  auto job =
-      std::make_unique<SaveJob>(file, std::move(key_values), std::move(options), std::move(kept));
+  auto job = std::make_unique<SaveJob>(std::move(plan), std::move(key_values), std::move(options),
+                                       std::move(kept));
   return saving.attr("submit")(target, nb::cast(std::move(job)));
 }
 
@@ -198,11 +204,11 @@ void bind_save_async(nb::module_& m) {
   m.def(
       "save_async", save_async, nb::arg("path"), nb::arg("tensors"), nb::kw_only(),
       nb::arg("kv").none() = nb::none(), nb::arg("checksums") = true, nb::arg("sync") = true,
-      nb::arg("snapshot") = true,
+      nb::arg("snapshot") = true, nb::arg("max_shard_size") = nb::none(),
       nb::sig("def save_async(path: str | os.PathLike[str], tensors: collections.abc.Mapping[str, "
               "typing.Any], *, kv: collections.abc.Mapping[str, typing.Any] | None = None, "
-              "checksums: bool = True, sync: bool = True, snapshot: bool = True) -> "
-              "concurrent.futures.Future[None]"),
+              "checksums: bool = True, sync: bool = True, snapshot: bool = True, "
+              "max_shard_size: int | str | None = None) -> concurrent.futures.Future[None]"),
       "`save` beside the program: returns a future once everything is copied.\n\n"
       "With `snapshot` all bytes are in own memory when this returns, and the originals may "
       "change;\n"

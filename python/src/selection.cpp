@@ -68,14 +68,36 @@ Target target_argument(nb::handle out, const hurray::Descriptor& wanted, std::ui
   const std::string needed = "out: expected writable, contiguous memory for " +
                              std::string(dtype_name(wanted.dtype)) + " of shape " +
                              shape_text(wanted.shape);
-  if (const PyTensor* t = unwrap_tensor(out)) {
+  const PyTensor* t = unwrap_tensor(out);
+  if (const Quantization* q = wanted.quantization();
+      q != nullptr && (t == nullptr || t->descriptor().quantization() == nullptr ||
+                       *t->descriptor().quantization() != *q))
+    fail(Exc::unsupported,
+         "out: the tensor is quantized (" + std::string(name(q->scheme)) +
+             "), and its stored codes are not its values; only a hurray.Tensor of the same "
+             "quantization takes them; leave out= away, and dequantize() gives the values");
+  if (t != nullptr) {
     if (t->tensor.readonly()) fail(PyExc_ValueError, needed + ", found a read-only tensor");
     open_for_writing(*t, Way::array);
   }
-  const HostArray array = host_array_of(out, Copy::never, "out");
+  const nb::object filled = wanted.quantization() == nullptr
+                                ? nb::borrow(out)
+                                : wrap_tensor(stored_tensor(*t, wanted.dtype));
+  const HostArray array = [&] {
+    try {
+      return host_array_of(filled, Copy::never, "out");
+    } catch (nb::python_error& error) {
+      if (!error.matches(exception_class(Exc::copy_required))) throw;
+      nb::raise_from(error, PyExc_TypeError, "%s",
+                     (needed + ", found a " + python::type_name(out) +
+                      " that has none; pass an array, a hurray.Tensor or a torch tensor")
+                         .c_str());
+    }
+  }();
   const ArraySource& source = array.source;
   if (source.dtype != wanted.dtype)
-    fail(PyExc_TypeError, needed + ", found " + std::string(dtype_name(source.dtype)));
+    fail(PyExc_TypeError, needed + ", found " + std::string(dtype_name(source.dtype)) +
+                              "; pass one of that type, or leave out= away and convert the result");
   if (source.transcode != Transcode::copy || (is_sub_byte(wanted.dtype) && !array.packed))
     fail(PyExc_TypeError, needed + " as the format stores them, found a " + python::type_name(out) +
                               " that stores them otherwise; pass a hurray.Tensor, or leave out= "

@@ -49,6 +49,19 @@ std::optional<int> descriptor_of(const nb::object& endpoint) {
   return static_cast<int>(unsigned_argument(number, "fileno()", most));
 }
 
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  constexpr double longest = 1e9;
+  const double milliseconds = std::ceil(std::min(seconds, longest) * 1000);
+  return std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(milliseconds));
+}
+
+/// The longest wait that the endpoint allows: the socket's own, or what was asked for.
+std::optional<std::chrono::milliseconds> timeout_of(const nb::object& endpoint) {
+  const nb::object seconds = endpoint.attr("timeout");
+  if (seconds.is_none()) return std::nullopt;
+  return milliseconds_of(nb::cast<double>(seconds));
+}
+
 template <class Options>
 void adopt_cross_machine(const nb::object& endpoint, Options& options) {
   const nb::object known = endpoint.attr("cross_machine");
@@ -84,12 +97,10 @@ class HeldBytes {
 };
 
 std::chrono::milliseconds timeout_argument(double seconds) {
-  constexpr double longest = 1e9;
   if (!(seconds > 0))
     fail(PyExc_ValueError,
          "read_timeout: expected seconds above 0, or None to wait without a limit");
-  const double milliseconds = std::ceil(std::min(seconds, longest) * 1000);
-  return std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(milliseconds));
+  return milliseconds_of(seconds);
 }
 
 /// `hurray.StreamReader`. Members are used by the thread whose turn it is.
@@ -109,6 +120,7 @@ class PyStreamReader {
       endpoint_ =
           of_transport([&]() -> nb::object { return transport().attr("source")(source, limit); });
       adopt_cross_machine(endpoint_, options);
+      options.read_timeout = timeout_of(endpoint_);
       const auto number = descriptor_of(endpoint_);
       reader_ = unwrap(number ? io::StreamReader::over(*number, options)
                               : io::StreamReader::over(reading_through(endpoint_), options));
@@ -212,6 +224,7 @@ class PyStreamWriter {
       endpoint_ = of_transport(
           [&]() -> nb::object { return transport().attr("destination")(destination); });
       adopt_cross_machine(endpoint_, options);
+      options.write_timeout = timeout_of(endpoint_);
       const auto number = descriptor_of(endpoint_);
       writer_ = unwrap(number ? io::StreamWriter::over(*number, options)
                               : io::StreamWriter::over(writing_through(endpoint_), options));
@@ -399,9 +412,12 @@ void bind_stream(nb::module_& m) {
           "sockets) refuses\n"
           "tensors that are not producer-synced. A clean end before `expected_items` (a composite "
           "is one), and a wait\n"
-          "of more than `read_timeout` seconds for the next bytes, are StreamErrors; the first "
-          "wait of a\n"
-          "buffered pipe, which may hold bytes already, has no limit.\n\n"
+          "of more than `read_timeout` seconds for the next bytes (`None`: of the socket's own "
+          "time limit),\n"
+          "which is also a TimeoutError, are StreamErrors; the first wait of a buffered pipe, "
+          "which "
+          "may hold\n"
+          "bytes already, has no limit.\n\n"
           "Raises TypeError for objects whose descriptor is not their content.")
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
@@ -445,7 +461,11 @@ void bind_stream(nb::module_& m) {
               "def __init__(self, destination: str | os.PathLike[str] | typing.Any | None = None, "
               "*, cross_machine: bool | None = None) -> None"),
           "`cross_machine` (`None`: on for IPv4 and IPv6 sockets) refuses tensors that are not\n"
-          "producer-synced. Raises TypeError for objects whose descriptor is not their content.")
+          "producer-synced. A socket that takes no byte for its own time limit (`settimeout`) is "
+          "a\n"
+          "StreamError that is also a TimeoutError, and the writer is given up. Raises TypeError "
+          "for\n"
+          "objects whose descriptor is not their content.")
       .def("write", &PyStreamWriter::write, nb::arg("item").none(),
            nb::sig("def write(self, item: typing.Any) -> None"),
            "Write a tensor, a composite with all of its members, an array (NumPy, PyTorch, DLPack) "

@@ -1,6 +1,7 @@
 #include "transport.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <span>
 #include <string>
@@ -47,7 +48,7 @@ class Outsider {
 
 }  // namespace
 
-void bind_transport(nb::module_& m) {
+void bind_transport(nb::module_&) {
   const auto on_exit = nb::cpp_function([] {
     ending = true;
     const WithoutGil released;
@@ -60,7 +61,6 @@ void bind_transport(nb::module_& m) {
     using namespace nb::literals;
     os.attr("register_at_fork")("after_in_child"_a = nb::cpp_function([] { outsiders = 0; }));
   }
-  static_cast<void>(m);
 }
 
 nb::module_ transport() { return nb::module_::import_("hurray._transport"); }
@@ -69,22 +69,30 @@ bool is_path(nb::handle object) {
   return PyUnicode_Check(object.ptr()) || attribute(object, "__fspath__").is_valid();
 }
 
+std::string words_of(const nb::python_error& error) {
+  const nb::object words = nb::steal(PyObject_Str(error.value().ptr()));
+  const char* text = words.is_valid() ? PyUnicode_AsUTF8(words.ptr()) : nullptr;
+  PyErr_Clear();
+  return text != nullptr ? text : "";
+}
+
 /// Makes `error`, which a transfer raised, the exception that the caller gets: what the transport
 /// refuses is a FileError, a time limit of the reader's own a StreamError, all else stays as it is.
 void set_transfer_error(nb::python_error& error) {
   const nb::object cause = nb::borrow(error.value());
   nb::object raised;
-  if (error.matches(transport().attr("ReadTimeout"))) {
-    raised = nb::borrow(exception_class(Exc::stream))(
-        "no byte came within read_timeout; wait longer, or find out what the sender waits for");
+  if (error.matches(transport().attr("TimeLimit"))) {
+    raised = nb::borrow(exception_class(Exc::stream_timeout))(ETIMEDOUT, nb::str(cause));
   } else if (error.matches(PyExc_OSError)) {
     const nb::object number = cause.attr("errno");
     const nb::object words = cause.attr("strerror");
     // Other libraries put numbers of their own where the system's belong.
     const bool of_system =
         !number.is_none() && nb::module_::import_("os").attr("strerror")(number).equal(words);
-    const nb::object file_error = nb::borrow(exception_class(Exc::file));
-    raised = of_system ? file_error(number, words) : file_error(nb::str(cause));
+    raised = of_system ? file_class_of(nb::cast<int>(number))(number, words)
+             : error.matches(PyExc_TimeoutError)
+                 ? file_class_of(ETIMEDOUT)(nb::str(cause))
+                 : nb::borrow(exception_class(Exc::file))(nb::str(cause));
   } else {
     error.restore();
     return;

@@ -30,6 +30,9 @@ auto of_transport(Call&& call) {
   }
 }
 
+/// What the exception says; empty where it cannot say it.
+std::string words_of(const nb::python_error& error);
+
 /// Runs `transfer` with the GIL; what it raises is set in this thread and ends the call.
 template <class Transfer>
 auto transferred(Transfer&& transfer) -> io::Result<decltype(transfer())> {
@@ -37,11 +40,10 @@ auto transferred(Transfer&& transfer) -> io::Result<decltype(transfer())> {
   try {
     return transfer();
   } catch (nb::python_error& error) {
+    io::Error ended({.code = Errc::system, .origin = Origin::stream});
+    ended.detail = words_of(error);
     set_transfer_error(error);
-    hurray::Error ended;
-    ended.code = Errc::system;
-    ended.origin = Origin::stream;
-    return io::Error(ended);
+    return ended;
   }
 }
 

@@ -1154,7 +1154,7 @@ def print_options(*, sparse_display: Literal['metadata', 'content'] | None=None)
 def save(path: str | os.PathLike[str], tensors: Mapping[str, Any], *, kv: Mapping[str, Any] | None=None, sync: bool=True, checksums: bool=True, max_shard_size: int | str | None=None) -> None:
     ...
 
-def save_async(path: str | os.PathLike[str], tensors: Mapping[str, Any], *, kv: Mapping[str, Any] | None=None, checksums: bool=True, sync: bool=True, snapshot: bool=True) -> concurrent.futures.Future[None]:
+def save_async(path: str | os.PathLike[str], tensors: Mapping[str, Any], *, kv: Mapping[str, Any] | None=None, checksums: bool=True, sync: bool=True, snapshot: bool=True, max_shard_size: int | str | None=None) -> concurrent.futures.Future[None]:
     ...
 
 def set_print_options(*, sparse_display: Literal['metadata', 'content'] | None=None) -> None:

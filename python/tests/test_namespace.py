@@ -189,10 +189,13 @@ def test_own_buffer_error_is_not_the_builtin():
         "_UnsupportedAttributeError": (hurray.UnsupportedError, AttributeError),
         "_UnsupportedBufferError": (hurray.UnsupportedError, builtins.BufferError),
         "_CopyRequiredBufferError": (hurray.CopyRequiredError, builtins.BufferError),
-        "_FileNotFoundError": (hurray.FileError, FileNotFoundError),
-        "_PermissionError": (hurray.FileError, PermissionError),
-        "_IsADirectoryError": (hurray.FileError, IsADirectoryError),
-    }.items(),
+        "_StreamTimeoutError": (hurray.StreamError, TimeoutError),
+    }.items()
+    | {
+        (f"_{builtin.__name__}", (hurray.FileError, builtin))
+        for builtin in (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError,
+                        BrokenPipeError, ConnectionResetError, ConnectionAbortedError, ConnectionRefusedError, TimeoutError)
+    },  # fmt: skip
 )
 def test_private_exceptions_serve_two_contracts_and_pickle(name, bases):
     cls = getattr(importlib.import_module("hurray._errors"), name)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hurray
+import processes
 
 ARRAYS = {f"layer.{i}.w": np.full((100, 25), i, np.float32) for i in range(10)} | {"one": np.arange(3)}
 
@@ -104,6 +105,70 @@ def test_shards_that_nobody_needs_go_and_others_stay(folder):
     hurray.save(folder / "m.hrry", ARRAYS, max_shard_size="1GB", sync=False)
     assert sorted(os.listdir(folder)) == ["m-00001-of-00001.hrry", "m.hrry.index.json", "other-00001-of-00009.hrry"]
     assert len(hurray.open(folder)) == 11
+
+
+def test_the_path_that_was_saved_stands_for_the_shards(folder):
+    for path in (folder / "m.hrry", folder / "m"):
+        assert hurray.load(path).keys() == {*ARRAYS, "head"} and hurray.load_kv(path)["epoch"] == 3
+        with hurray.open(path) as f:
+            assert f.path == str(folder / "m.hrry.index.json")
+    with pytest.raises(FileNotFoundError):
+        hurray.open(folder / "n.hrry")
+
+
+def test_the_save_that_came_last_is_the_one_that_is_loaded(folder):
+    hurray.save(folder / "m.hrry", {"new": np.arange(3)})
+    assert list(hurray.load(folder / "m.hrry")) == ["new"]
+    for call in (hurray.open, hurray.load, hurray.load_kv):
+        with pytest.raises(hurray.FileError, match="m.hrry.index.json and a m.hrry that it does not name.*open one of them"):
+            call(folder)
+    assert len(hurray.load(folder / "m.hrry.index.json")) == 12  # neither was destroyed
+    hurray.save(folder / "m.hrry", ARRAYS, max_shard_size="1GB", sync=False)
+    assert sorted(os.listdir(folder)) == ["m-00001-of-00001.hrry", "m.hrry.index.json"]
+    assert hurray.load(folder).keys() == hurray.load(folder / "m.hrry").keys() == ARRAYS.keys()
+
+
+@pytest.mark.parametrize("text", ["[1]", "5", "null", "{", "", '{"weight_map": 5}', '{"weight_map": {"a": 5, "b": "../x"}}', '"\\ud800"'])
+def test_an_index_that_was_none_is_replaced(folder, text):
+    (folder / "m.hrry.index.json").write_text(text)
+    hurray.save(folder / "m.hrry", ARRAYS, max_shard_size="1GB", sync=False)
+    assert hurray.load(folder).keys() == ARRAYS.keys()
+
+
+def test_in_the_background(folder):
+    arrays = {f"a{i}": np.full(1000, i) for i in range(9)}
+    done = hurray.save_async(folder / "m.hrry", arrays, kv={"epoch": 4}, max_shard_size="20kB")
+    with pytest.raises(hurray.UnsupportedError):
+        hurray.save_async(folder / "m.hrry", {"a": object()}, max_shard_size=5)
+    with pytest.raises(ValueError, match="max_shard_size"):
+        hurray.save_async(folder / "m.hrry", arrays, max_shard_size="much")
+    done.result()
+    assert sorted(os.listdir(folder)) == [f"m-0000{k}-of-00005.hrry" for k in range(1, 6)] + ["m.hrry.index.json"]
+    with hurray.open(folder) as f:
+        f.verify()
+        assert f.kv == {"epoch": 4} and f.names == tuple(arrays)
+        for name, array in arrays.items():
+            assert np.array_equal(f[name].to_numpy(), array)
+
+
+def test_what_the_disk_refuses_at_the_end_changes_nothing(folder):
+    before = {n: (folder / n).read_bytes() for n in os.listdir(folder)}
+    processes.run(f'''
+        import resource, signal
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        arrays = {{"a": np.zeros(100), "b": np.zeros(100)}}
+        hurray.save({str(folder / "limit.hrry")!r}, arrays, max_shard_size=800, kv={{"x": "y" * 40_000}}, sync=False)
+        size = os.path.getsize({str(folder / "limit-00002-of-00002.hrry")!r})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size - 100, size))
+        try:
+            hurray.save({str(folder / "m.hrry")!r}, arrays, max_shard_size=800, kv={{"x": "y" * 40_000}}, sync=False)
+        except hurray.FileError as error:
+            assert "too large" in str(error), error
+        else:
+            raise AssertionError("saved")
+    ''')
+    after = {n: (folder / n).read_bytes() for n in os.listdir(folder) if not n.startswith("limit")}
+    assert after == before
 
 
 def test_a_save_that_fails_changes_nothing(folder):

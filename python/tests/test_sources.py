@@ -12,6 +12,7 @@ import processes
 import pytest
 
 import hurray
+from threads import together
 
 MIB = 1 << 20
 BIG = np.arange(6 * MIB, dtype=np.uint32).reshape(6, -1)
@@ -243,11 +244,7 @@ def test_threads_share_one_object(data):
                 if not np.array_equal(f.read("big", (i % 6, slice(0, 100))).to_numpy(), BIG[i % 6, :100]):
                     wrong.append(-i)
 
-        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        together(work, 4)
         assert not wrong
 
 

@@ -194,9 +194,8 @@ PLAIN = [
 OF_THE_SYSTEM = [
     hurray.FileError,
     hurray.StreamError,
-    _errors._FileNotFoundError,
-    _errors._PermissionError,
-    _errors._IsADirectoryError,
+    _errors._StreamTimeoutError,
+    *_errors.FileError.__subclasses__(),
 ]
 
 

@@ -292,7 +292,8 @@ Result<std::size_t> read_some(int descriptor, std::span<std::byte> into,
 }
 
 Result<void> write_all(int descriptor, std::span<const std::span<const std::byte>> parts,
-                       const Interrupted& interrupted) {
+                       const Interrupted& interrupted,
+                       const std::optional<std::chrono::milliseconds>& timeout) {
   const auto target = status(descriptor);
   if (!target) return target.error();
   const bool socket = target->kind == Kind::socket;
@@ -329,7 +330,8 @@ Result<void> write_all(int descriptor, std::span<const std::span<const std::byte
     }
     if (written < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        if (auto waited = wait(descriptor, POLLOUT, interrupted); !waited) return waited.error();
+        auto waited = wait(descriptor, POLLOUT, interrupted, deadline_in(timeout));
+        if (!waited) return waited.error();
       } else if (errno != EINTR) {
         return failure("write");
       } else if (interrupted && interrupted()) {

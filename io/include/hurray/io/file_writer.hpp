@@ -69,8 +69,15 @@ class HURRAY_EXPORT FileWriter {
   Result<void> check_item(std::string_view name, const Item& item,
                           std::span<const std::string> member_names = {}) const;
   /// KV section, index, trailer; then the file appears. Every later call fails. Refused while a
-  /// composite waits for members, after which they can still be written.
+  /// composite waits for members, after which they can still be written. After `complete`, whose
+  /// `kv` it keeps, the file appears and that is all.
   Result<void> finish(const KeyValues& kv = {});
+  /// The first part of `finish`, which has all of the bytes written, and on the disk where `sync`
+  /// says so, and nothing appear: for several files that appear one after the other. Only
+  /// `finish` may follow.
+  Result<void> complete(const KeyValues& kv = {});
+  /// That of the trailer (04-file.md section 6), once it is written; else 0.
+  std::uint32_t index_crc32c() const noexcept;
 
  private:
   struct State;

@@ -47,9 +47,6 @@ class Slice {
 
  private:
   friend class File;
-  /// Calls `each` with offset in the file and size of what would be read; false ends it.
-  template <class Each>
-  Result<void> for_each_range(Each&& each) const;
   struct State;
   explicit Slice(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
   std::shared_ptr<const State> state_;

@@ -90,6 +90,9 @@ class HURRAY_EXPORT StreamReader {
 struct StreamWriteOptions {
   std::optional<bool> cross_machine = {};  ///< As in `StreamReadOptions`.
   bool sync = true;                        ///< Over a path: wait for the disk at `finish`.
+  /// The longest wait until a socket, or a descriptor that does not block, takes the next bytes;
+  /// exceeded, the write ends as a `system` error with ETIMEDOUT.
+  std::optional<std::chrono::milliseconds> write_timeout = {};
   std::function<bool()> interrupted = {};  ///< As in `StreamReadOptions`.
 };
 
