@@ -185,18 +185,19 @@ def test_own_buffer_error_is_not_the_builtin():
 
 @pytest.mark.parametrize(
     "name, bases",
-    {
-        "_UnsupportedAttributeError": (hurray.UnsupportedError, AttributeError),
-        "_UnsupportedBufferError": (hurray.UnsupportedError, builtins.BufferError),
-        "_CopyRequiredBufferError": (hurray.CopyRequiredError, builtins.BufferError),
-        "_StreamTimeoutError": (hurray.StreamError, TimeoutError),
-    }.items()
-    | {
-        (f"_{builtin.__name__}", (hurray.FileError, builtin))
-        for builtin in (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError,
-                        BrokenPipeError, ConnectionResetError, ConnectionAbortedError, ConnectionRefusedError, TimeoutError)
-    },  # fmt: skip
-)
+    [
+        ("_UnsupportedAttributeError", (hurray.UnsupportedError, AttributeError)),
+        ("_UnsupportedBufferError", (hurray.UnsupportedError, builtins.BufferError)),
+        ("_CopyRequiredBufferError", (hurray.CopyRequiredError, builtins.BufferError)),
+        ("_StreamTimeoutError", (hurray.StreamError, TimeoutError)),
+        *(
+            (f"_{builtin.__name__}", (hurray.FileError, builtin))
+            for builtin in (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError,
+                            BrokenPipeError, ConnectionResetError, ConnectionAbortedError, ConnectionRefusedError,
+                            TimeoutError)
+        ),
+    ],
+)  # fmt: skip
 def test_private_exceptions_serve_two_contracts_and_pickle(name, bases):
     cls = getattr(importlib.import_module("hurray._errors"), name)
     for base in bases:
