@@ -67,7 +67,7 @@ format-check:  ## Fail where `make format` would change a file
 lint:  ## clang-tidy over all C++ sources
 	@tools/setup.sh cpp clang
 	@cmake --preset clang -DCMAKE_CXX_COMPILER=clang++-$(CLANG) >/dev/null
-	@run-clang-tidy-$(CLANG) -quiet -p build/clang -j 2 '^$(CURDIR)/(core|io|cli|python|fuzz|bench|examples)/'
+	@run-clang-tidy-$(CLANG) -quiet -p build/clang -j 2 '^$(CURDIR)/(core|io|formats|cli|python|fuzz|bench|examples)/'
 
 clean:  ## Remove build/, but keep downloaded files (build/cache)
 	@if [ -d build ]; then find build -mindepth 1 -maxdepth 1 ! -name cache -exec rm -rf {} +; fi

@@ -7,7 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto file = std::as_bytes(std::span(data, size));
-  const auto header = hurray::cli::read_safetensors_header(file, size);
+  const auto header = hurray::formats::read_safetensors_header(file, size);
   if (!header) {
     if (to_string(header.error()).empty()) std::abort();
     return 0;

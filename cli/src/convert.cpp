@@ -1,20 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "command.hpp"
-#include "hurray/buffer.hpp"
-#include "hurray/gather.hpp"
+#include "hurray/formats/formats.hpp"
 #include "hurray/io/file.hpp"
 #include "hurray/io/file_writer.hpp"
-#include "safetensors.hpp"
 #include "system.hpp"
 #include "text.hpp"
 
@@ -62,111 +59,66 @@ class Progress {
   bool drawn_ = false;
 };
 
-/// One byte per truth value in the source, one bit here: read and packed through a bounded scratch.
-class BoolReader {
- public:
-  static constexpr std::size_t chunk_elements = std::size_t{1} << 20;
-
-  BoolReader(const SourceFile& source, std::uint64_t start, std::uint64_t count)
-      : source_(source), start_(start), count_(count) {}
-
-  io::Result<void> operator()(std::uint64_t offset, std::span<std::byte> out) {
-    scratch_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(count_, chunk_elements)));
-    std::uint64_t element = offset * 8;
-    while (!out.empty()) {
-      const auto elements =
-          static_cast<std::size_t>(std::min<std::uint64_t>(count_ - element, scratch_.size()));
-      const auto bytes = std::span(scratch_).first(elements);
-      if (auto read = source_.read(start_ + element, bytes); !read) return read;
-      const ArraySource array{.origin = bytes.data(),
-                              .shape = Shape{elements},
-                              .strides = Strides{1},
-                              .dtype = DType::bool_,
-                              .transcode = Transcode::pack_bool};
-      const auto packed = std::min(out.size(), (elements + 7) / 8);
-      gather(array, 0, out.first(packed));
-      out = out.subspan(packed);
-      element += elements;
-    }
-    return {};
-  }
-
- private:
-  const SourceFile& source_;
-  std::uint64_t start_;
-  std::uint64_t count_;
-  std::vector<std::byte> scratch_;
-};
-
-/// A tensor of the source, as it will be written.
-Result<Descriptor> descriptor_of(const SafetensorsTensor& tensor) {
-  const auto size = packed_bytes(bits(tensor.dtype), tensor.shape.count());
-  if (!size) return hurray::Error{.code = Errc::overflow, .origin = Origin::file, .field = "shape"};
-  Descriptor descriptor;
-  descriptor.dtype = tensor.dtype;
-  descriptor.shape = tensor.shape;
-  descriptor.buffers = {BufferHandle{.byte_size = *size}};
-  return canonical(std::move(descriptor));
-}
-
-io::BufferSource elements_of(const SafetensorsTensor& tensor, const SourceFile& source,
-                             std::uint64_t data_offset, std::uint64_t size) {
-  const std::uint64_t start = data_offset + tensor.begin;
-  if (tensor.dtype == DType::bool_) return {size, BoolReader(source, start, tensor.shape.count())};
-  return {size, [&source, start](std::uint64_t offset, std::span<std::byte> out) {
-            return source.read(start + offset, out);
-          }};
-}
-
-bool is_hrry_file(std::span<const std::byte> head) {
-  return std::string_view(reinterpret_cast<const char*>(head.data()), head.size())
-      .starts_with("HRRYFILE");
-}
-
-std::string what_else(std::span<const std::byte> head, std::uint64_t size) {
-  std::string words = io::describe_foreign_file(head, size);
-  return words.empty() ? words : "this is " + words;
-}
-
-/// The header of a source that is a safetensors file, or what it is instead.
-io::Result<SafetensorsHeader> read_header(const SourceFile& source) {
-  std::array<std::byte, 512> first;
-  const auto head =
-      std::span(first).first(static_cast<std::size_t>(std::min<std::uint64_t>(512, source.size())));
-  if (auto read = source.read(0, head); !read) return read.error();
-  const auto length = safetensors_header_bytes(head, source.size());
-  if (!length) {
-    io::Error error = length.error();
-    const bool is_other =
-        error.code == Errc::invalid_magic || head.size() <= safetensors_prefix_bytes;
-    if (std::string words = what_else(head, source.size()); is_other && !words.empty())
-      error = io::Error(
-          {.code = Errc::invalid_magic, .origin = Origin::file, .what = "not a safetensors file"},
-          {}, {}, std::move(words));
-    error.path = source.path();
-    return error;
-  }
-  auto bytes = Buffer::allocate(safetensors_prefix_bytes + *length);
-  if (!bytes) return io::Error(bytes.error(), source.path());
-  if (auto read = source.read(0, bytes->bytes()); !read) return read.error();
-  auto header = read_safetensors_header(bytes->bytes(), source.size());
-  if (header) return header;
-  io::Error error = std::move(header).error();
-  error.path = source.path();
-  return error;
-}
-
 struct Converted {
   std::size_t tensors = 0;
   std::uint64_t bytes = 0;
 };
 
-/// A .hrry file anew, tensor by tensor as it stands, with the sums of this release. Where the old
-/// sums are the file's, they are compared.
-io::Result<Converted> rewrite_file(const ConvertRequest& request) {
+/// A tensor of a file that has sums, compared with them; of others the bytes as they come.
+struct Source {
+  Descriptor descriptor;
+  std::optional<Tensor> tensor;  ///< Holds what `buffers` speak of.
+  std::vector<io::BufferSource> buffers;
+};
+
+io::Result<Source> source_of(const io::File& file, std::size_t i) {
+  Source source;
+  if (!file.has_checksums()) {
+    auto descriptor = file.descriptor(i);
+    if (!descriptor) return std::move(descriptor).error();
+    auto buffers = file.sources(i);
+    if (!buffers) return std::move(buffers).error();
+    source.descriptor = *std::move(descriptor);
+    source.buffers = *std::move(buffers);
+    return source;
+  }
+  auto tensor = file.tensor(i);
+  if (!tensor) return std::move(tensor).error();
+  source.tensor = *std::move(tensor);
+  source.descriptor = source.tensor->wire_descriptor();
+  auto buffers = io::sources_of(*source.tensor);
+  if (!buffers) return io::Error(buffers.error(), file.path(), std::string(file.name(i)));
+  source.buffers = *std::move(buffers);
+  return source;
+}
+
+/// The same bytes, which the progress sees pass.
+std::vector<io::BufferSource> watched(const std::vector<io::BufferSource>& buffers,
+                                      Progress& progress) {
+  std::vector<io::BufferSource> all;
+  for (const io::BufferSource& buffer : buffers) {
+    if (!buffer.converted()) {
+      progress.add(buffer.size());
+      all.push_back(buffer);
+      continue;
+    }
+    all.emplace_back(buffer.size(),
+                     [&progress, &buffer](std::uint64_t offset, std::span<std::byte> out) {
+                       auto filled = buffer.fill(offset, out);
+                       progress.add(out.size());
+                       return filled;
+                     });
+  }
+  return all;
+}
+
+/// A file anew, tensor by tensor as it stands, with the sums of this release. Where old sums are
+/// the file's, they are compared.
+io::Result<Converted> convert_file(const ConvertRequest& request) {
   io::OpenOptions open;
   open.mode = io::Mode::memory;
   open.agreed.all = true;
+  open.foreign = formats::reader();
   const auto source = io::File::open(request.source, open);
   if (!source) return source.error();
   std::vector<std::size_t> order(source->size());
@@ -184,83 +136,21 @@ io::Result<Converted> rewrite_file(const ConvertRequest& request) {
   if (const auto kv = io::encode_kv(source->kv()); !kv) return kv.error();
   auto writer = io::FileWriter::create(request.target, options);
   if (!writer) return writer.error();
+  source->will_read_all();
   Progress progress(options.expected_bytes);
   Converted converted;
   for (const std::size_t i : order) {
-    const auto tensor = source->tensor(i);
+    const auto tensor = source_of(*source, i);
     if (!tensor) return tensor.error();
-    const auto buffers = io::sources_of(*tensor);
-    const std::string_view name = source->name(i);
-    if (!buffers) return io::Error(buffers.error(), request.source, std::string(name));
-    if (auto written = writer->write(name, tensor->wire_descriptor(), *buffers); !written)
+    for (const io::BufferSource& buffer : tensor->buffers) converted.bytes += buffer.size();
+    const auto buffers = watched(tensor->buffers, progress);
+    if (auto written = writer->write(source->name(i), tensor->descriptor, buffers); !written)
       return written.error();
-    for (const io::BufferSource& buffer : *buffers) converted.bytes += buffer.size();
-    progress.add(source->entry(i).data_length);
     ++converted.tensors;
   }
   progress.wait("waiting for the disk");
   if (auto finished = writer->finish(source->kv()); !finished) return finished.error();
   return converted;
-}
-
-io::Result<Converted> convert_file(const ConvertRequest& request) {
-  auto source = SourceFile::open(request.source);
-  if (!source) return source.error();
-  std::array<std::byte, 8> first{};
-  if (source->size() >= first.size()) {
-    if (auto read = source->read(0, first); !read) return read.error();
-    if (is_hrry_file(first)) return rewrite_file(request);
-  }
-  const auto header = read_header(*source);
-  if (!header) return header.error();
-  const auto in_source = [&](io::Error error, const std::string& tensor = {}) {
-    error.path = request.source;
-    error.tensor = tensor;
-    return error;
-  };
-
-  io::WriteOptions options;
-  options.checksums = request.checksums;
-  options.sync = request.sync;
-  options.tensor_count = header->tensors.size();
-  options.interrupted = signalled;
-  std::vector<Descriptor> descriptors;
-  descriptors.reserve(header->tensors.size());
-  for (const SafetensorsTensor& tensor : header->tensors) {
-    auto descriptor = descriptor_of(tensor);
-    if (!descriptor) return in_source(descriptor.error(), tensor.name);
-    options.expected_bytes += descriptor->buffers[0].byte_size;
-    descriptors.push_back(*std::move(descriptor));
-  }
-
-  // Whatever can be refused is refused before the first byte.
-  if (const auto kv = io::encode_kv(header->metadata); !kv) return in_source(kv.error());
-  auto writer = io::FileWriter::create(request.target, options);
-  if (!writer) return writer.error();
-  for (std::size_t i = 0; i < descriptors.size(); ++i) {
-    const io::BufferSource sizes(descriptors[i].buffers[0].byte_size, {});
-    if (auto fits = writer->check(header->tensors[i].name, descriptors[i], {&sizes, 1}); !fits)
-      return in_source(fits.error(), header->tensors[i].name);
-  }
-
-  source->read_ahead();
-  Progress progress(options.expected_bytes);
-  for (std::size_t i = 0; i < descriptors.size(); ++i) {
-    const SafetensorsTensor& tensor = header->tensors[i];
-    const std::uint64_t size = descriptors[i].buffers[0].byte_size;
-    const io::BufferSource elements(
-        size, [&progress, from = elements_of(tensor, *source, header->data_offset, size)](
-                  std::uint64_t offset, std::span<std::byte> out) {
-          auto filled = from.fill(offset, out);
-          progress.add(out.size());
-          return filled;
-        });
-    if (auto written = writer->write(tensor.name, descriptors[i], {&elements, 1}); !written)
-      return written.error();
-  }
-  progress.wait("waiting for the disk");
-  if (auto finished = writer->finish(header->metadata); !finished) return finished.error();
-  return Converted{descriptors.size(), options.expected_bytes};
 }
 
 }  // namespace

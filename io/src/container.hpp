@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -59,6 +60,17 @@ inline bool newer(const FileHeader& header) noexcept { return header.version_min
 constexpr bool is_data_alignment(std::uint32_t alignment) noexcept {
   return std::has_single_bit(alignment) && alignment >= min_data_alignment &&
          alignment <= max_data_alignment;
+}
+
+/// What `run` puts into a writer.
+template <class Run>
+std::vector<std::byte> encoded(const Run& run) {
+  Sizer sizer(Origin::file);
+  run(sizer);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(sizer.position()));
+  Writer writer(bytes, Origin::file);
+  run(writer);
+  return bytes;
 }
 
 template <class T, class Of>
@@ -147,6 +159,12 @@ void fields(Header& self, Io& io) noexcept {
   check_multiple(io, "first_descriptor_offset", self.first_descriptor_offset);
   io("tensor_count_hint", self.tensor_count_hint);
   reserved(io, "header.reserved", 28, newer(self));
+}
+
+/// A KV section up to the sum that a protected file ends it with: with that in it, sums of all
+/// sections would be equal.
+inline std::span<const std::byte> without_self(std::span<const std::byte> section) noexcept {
+  return section.first(section.size() - std::min<std::size_t>(section.size(), 4));
 }
 
 /// Where the tensor region ends at the latest.

@@ -87,7 +87,7 @@ class Image final : public Owner {
 };
 
 Result<std::shared_ptr<MappedFile>> map(const Source& source, std::size_t tensors) {
-  const auto size = to_size(source.size());
+  const auto size = to_size(source.stored_size());
   if (!size)
     return source.about({.code = Errc::unsupported,
                          .origin = Origin::file,
@@ -285,25 +285,35 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
   const ChecksumTable* table = *sums_of_file;
   std::vector<Buffer> buffers;
   buffers.reserve(ranges.size());
+  const bool maps = mapping != nullptr && std::ranges::all_of(ranges, [&](const ByteRange& range) {
+                      return in_mapping(range.offset, range.size).has_value();
+                    });
   for (const ByteRange& range : ranges) {
-    if (mapping) {
-      if (range.offset > source.size() || range.size > source.size() - range.offset)
-        return about({.code = Errc::out_of_bounds, .origin = Origin::file}, entry);
-      buffers.push_back(Buffer::borrow(mapped.data() + range.offset, range.size, mapping,
-                                       options.mode == Mode::map));
+    if (maps) {
+      const auto bytes = *in_mapping(range.offset, range.size);
+      buffers.push_back(
+          Buffer::borrow(bytes.data(), bytes.size(), mapping, options.mode == Mode::map));
       continue;
     }
     const auto memory = Buffer::allocate(range.size);
     if (!memory) return about(memory.error(), entry);
     buffers.push_back(memory->view(0, range.size));  // measured, like all that was loaded
   }
-  if (ranges.empty() || (mapping && table == nullptr)) return buffers;
-  if (!mapping)
+  if (ranges.empty() || (maps && table == nullptr)) return buffers;
+  if (!maps)
     for (const ByteRange& range : ranges)
       lazy->bytes_wanted.fetch_add(range.size, std::memory_order_relaxed);
 
-  const bool drops = !mapping && source.is_file();
-  if (drops) note_pages(entry.data_offset, entry.data_offset + entry.data_length);
+  const bool drops = !maps && options.mode == Mode::memory && source.is_file();
+  /// Gives back what `start` to `end` of the data took in the system's cache.
+  const auto drop = [&](std::uint64_t start, std::uint64_t end) {
+    source.for_each_stored(
+        start, end, [&](std::uint64_t at, std::uint64_t size) { drop_pages(at, at + size); });
+  };
+  if (drops)
+    source.for_each_stored(
+        entry.data_offset, entry.data_offset + entry.data_length,
+        [&](std::uint64_t at, std::uint64_t size) { note_pages(at, at + size); });
   std::optional<RegionSums> region;
   if (table != nullptr)
     region.emplace(*table, index.place(i), entry,
@@ -347,7 +357,7 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
             }
             return {};
           };
-          for (std::size_t r = 0; r < ranges.size() && !mapping; ++r) {
+          for (std::size_t r = 0; r < ranges.size() && !maps; ++r) {
             const ByteRange& range = ranges[r];
             if (range.offset + range.size <= position || range.offset >= end) continue;
             if (auto ok = read_up_to(range.offset, nullptr); !ok) return ok;
@@ -359,19 +369,31 @@ Result<std::vector<Buffer>> File::State::buffers(std::size_t i, std::span<const 
           if (const std::size_t window = k / window_pieces;
               window < read_pieces.size() && ++read_pieces[window] == window_pieces) {
             const std::uint64_t first = entry.data_offset + window * window_pieces * piece_bytes;
-            drop_pages(first, std::min(first + window_pieces * piece_bytes,
-                                       entry.data_offset + entry.data_length));
+            drop(first, std::min(first + window_pieces * piece_bytes,
+                                 entry.data_offset + entry.data_length));
           }
           if (region)
             if (auto wrong = region->compare(source, k, crc)) return std::move(wrong->error);
           return {};
         };
       });
-  if (drops) drop_pages(entry.data_offset, entry.data_offset + entry.data_length);
+  if (drops) drop(entry.data_offset, entry.data_offset + entry.data_length);
   if (done) return buffers;
   Error error = std::move(done).error();
   error.tensor = entry.name;
   return error;
+}
+
+std::optional<std::span<std::byte>> File::State::in_mapping(std::uint64_t offset,
+                                                            std::uint64_t size) const noexcept {
+  if (mapping == nullptr) return std::nullopt;
+  if (size == 0) return mapped.first(0);
+  const auto at = source.stored_at(offset, size);
+  if (!at || *at > mapped.size() || size > mapped.size() - *at) return std::nullopt;
+  const auto bytes = mapped.subspan(static_cast<std::size_t>(*at), static_cast<std::size_t>(size));
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % min_buffer_alignment != 0)
+    return std::nullopt;
+  return bytes;
 }
 
 void File::State::note_pages(std::uint64_t start, std::uint64_t end) const {
@@ -379,9 +401,9 @@ void File::State::note_pages(std::uint64_t start, std::uint64_t end) const {
   for (std::uint64_t window = start / noted_bytes; window * noted_bytes < end; ++window) {
     const auto [noted, fresh] = lazy->pages.try_emplace(window);
     if (fresh)
-      noted->second =
-          system::resident_pages(source.descriptor(), window * noted_bytes,
-                                 std::min(noted_bytes, source.size() - window * noted_bytes));
+      noted->second = system::resident_pages(
+          source.descriptor(), window * noted_bytes,
+          std::min(noted_bytes, source.stored_size() - window * noted_bytes));
   }
 }
 
@@ -513,7 +535,8 @@ Result<File> File::open(std::string path, const OpenOptions& options, Step& step
 Result<File> File::open(Result<Source> opened, const OpenOptions& wanted, Step& step) {
   return contain(Origin::file, [&]() -> Result<File> {
     if (!opened) return std::move(opened).error();
-    const Source& source = step.source.emplace(*std::move(opened));
+    Source& source = step.source.emplace(*std::move(opened));
+    if (auto seen = source.translate(wanted); !seen) return std::move(seen).error();
     OpenOptions options = wanted;
     // Memory that its owner can still cut or write is not mapped (05-stream.md section 9).
     if (options.mode != Mode::memory && source.is_file() &&
@@ -531,7 +554,7 @@ Result<File> File::open(Result<Source> opened, const OpenOptions& wanted, Step& 
     }
     step.ends = *ends;
     const FileTrailer& trailer = ends->trailer;
-    if (source.remote() != nullptr) {
+    if (source.remote() != nullptr && !source.translation()) {
       const std::uint64_t first = region_end(trailer);
       // One read for both, unless they lie far apart.
       const std::uint64_t judged = trailer.index_length + trailer.kv_length + Remote::gap_bytes;
@@ -581,10 +604,25 @@ bool is_local_file(const std::string& path) noexcept {
 
 const std::string& File::path() const noexcept { return state_->source.path(); }
 Mode File::mode() const noexcept { return state_->options.mode; }
+std::string_view File::format() const noexcept {
+  const auto& translation = state_->source.translation();
+  return translation ? translation->format() : "hrry";
+}
 std::uint64_t File::size_bytes() const noexcept { return state_->source.size(); }
 const FileHeader& File::header() const noexcept { return state_->ends.header; }
 const FileTrailer& File::trailer() const noexcept { return state_->ends.trailer; }
 const KeyValues& File::kv() const noexcept { return state_->kv.entries; }
+
+Result<std::uint32_t> File::kv_crc32c() const {
+  return contain(Origin::file, [&]() -> Result<std::uint32_t> {
+    const FileTrailer& trailer = state_->ends.trailer;
+    const auto section =
+        state_->source.read_in_steps("kv", trailer.kv_offset, trailer.kv_length,
+                                     [](std::span<const std::byte>) { return Result<void>(); });
+    if (!section) return section.error();
+    return crc32c(without_self(section->bytes()));
+  });
+}
 
 Result<ChecksumVerdict> File::checksums() const {
   return contain(Origin::file, [&]() -> Result<ChecksumVerdict> {
@@ -646,6 +684,24 @@ Result<Tensor> File::tensor(std::size_t i) const {
     auto described = state_->describe(i);
     if (!described) return std::move(described).error();
     return state_->tensor(i, *std::move(described));
+  });
+}
+
+Result<std::vector<BufferSource>> File::sources(std::size_t i) const {
+  return contain(Origin::file, [&]() -> Result<std::vector<BufferSource>> {
+    const auto entry = state_->listed(i);
+    if (!entry) return entry.error();
+    const auto described = state_->describe(i);
+    if (!described) return described.error();
+    std::vector<BufferSource> sources;
+    for (std::size_t k = 0; k < described->descriptor.buffers.size(); ++k)
+      sources.emplace_back(
+          described->descriptor.buffers[k].byte_size,
+          [state = state_, entry = *entry, start = described->placement.buffers[k]](
+              std::uint64_t offset, std::span<std::byte> out) {
+            return state->read_data(entry, out, start + offset);
+          });
+    return sources;
   });
 }
 
@@ -730,8 +786,9 @@ Result<std::vector<std::optional<std::size_t>>> File::owners() const {
 
 Result<KeyValues> load_kv(const std::string& path, const OpenOptions& options) {
   return contain(Origin::file, [&]() -> Result<KeyValues> {
-    const auto source = Source::open(path, options);
+    auto source = Source::open(path, options);
     if (!source) return source.error();
+    if (auto seen = source->translate(options); !seen) return std::move(seen).error();
     const auto ends = read_ends(*source, options);
     if (!ends) return ends.error();
     auto kv = read_kv(*source, *ends);

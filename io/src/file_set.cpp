@@ -71,17 +71,32 @@ Result<FileSet> FileSet::open(std::string path, std::span<const SetMember> membe
         missing.push_back(file_name(member.path));
         continue;
       }
-      if (!file) return std::move(file).error();
-      if (const std::uint32_t found = file->trailer().index_crc32c;
-          member.index_crc32c && *member.index_crc32c != found)
+      if (!file) {
+        Error error = std::move(file).error();
+        if (error.system_errno == EMFILE)
+          error.detail = "each file of a set is open; raise the limit (ulimit -n)";
+        return error;
+      }
+      const auto compare = [&](std::string_view field, const std::optional<std::uint32_t>& wanted,
+                               std::uint32_t found) -> Result<void> {
+        if (!wanted || *wanted == found) return {};
         return Error({.code = Errc::checksum_mismatch,
                       .origin = Origin::file,
                       .expect = Expect::exactly,
-                      .field = "index_crc32c",
+                      .field = field,
                       .what = "as the index of the set says",
-                      .expected = *member.index_crc32c,
+                      .expected = *wanted,
                       .found = found},
                      member.path, {}, "the file was saved or replaced apart from the others");
+      };
+      if (auto same = compare("index_crc32c", member.index_crc32c, file->trailer().index_crc32c);
+          !same)
+        return same.error();
+      if (member.kv_crc32c) {
+        const auto found = file->kv_crc32c();
+        if (!found) return found.error();
+        if (auto same = compare("kv_crc32c", member.kv_crc32c, *found); !same) return same.error();
+      }
       state.files.push_back(*std::move(file));
       state.add_last();
     }

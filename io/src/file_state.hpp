@@ -102,7 +102,11 @@ struct File::State {
   /// `described` where it is known.
   Result<std::vector<Buffer>> buffers(std::size_t i, std::span<const ByteRange> ranges,
                                       const Described* described) const;
-  /// Notes which pages from `start` to `end` the system has in memory, before they are read.
+  /// The bytes from `offset` on in the mapping; none where they are not there as they stand, on 64.
+  std::optional<std::span<std::byte>> in_mapping(std::uint64_t offset,
+                                                 std::uint64_t size) const noexcept;
+  /// Notes which pages of the file itself, from `start` to `end`, the system has in memory, before
+  /// they are read.
   void note_pages(std::uint64_t start, std::uint64_t end) const;
   /// Gives back the pages from `start` to `end` that were noted as not there: the bytes have been
   /// copied, and the file need not stay in memory as well.

@@ -49,16 +49,6 @@ std::string name_at(std::string_view name, std::span<const std::size_t> path) {
   return own;
 }
 
-template <class... Parts>
-Bytes encoded(const Parts&... run) {
-  Sizer sizer(Origin::file);
-  (run(sizer), ...);
-  Bytes bytes(static_cast<std::size_t>(sizer.position()));
-  Writer writer(bytes, Origin::file);
-  (run(writer), ...);
-  return bytes;
-}
-
 /// What is known of a tensor before its first byte is written.
 struct Plan {
   std::string name;
@@ -98,6 +88,7 @@ struct FileWriter::State {
   Phase phase = Phase::open;
   std::string failure = {};  ///< What the first one said.
   std::uint32_t index_crc32c = 0;
+  std::uint32_t kv_crc32c = 0;
   std::uint64_t position = 0;
   std::vector<Entry> entries;  ///< In the order of writing; their names are those of `names`.
   std::set<std::string, std::less<>> names;
@@ -557,6 +548,7 @@ Result<void> FileWriter::complete(const KeyValues& kv) {
     written = state.settle(state.output.settle(options.sync));
     if (!written) return written;
     state.index_crc32c = trailer.index_crc32c;
+    state.kv_crc32c = crc32c(without_self(section));
     state.phase = State::Phase::complete;
     return written;
   });
@@ -574,5 +566,6 @@ Result<void> FileWriter::finish(const KeyValues& kv) {
 }
 
 std::uint32_t FileWriter::index_crc32c() const noexcept { return state_->index_crc32c; }
+std::uint32_t FileWriter::kv_crc32c() const noexcept { return state_->kv_crc32c; }
 
 }  // namespace hurray::io

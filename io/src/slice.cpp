@@ -92,11 +92,7 @@ struct Slice::State {
   std::optional<std::span<std::byte>> mapped() const noexcept {
     const auto start = plan.contiguous();
     if (!file->mapping || !start) return std::nullopt;
-    const auto part = file->mapped.subspan(static_cast<std::size_t>(entry.data_offset + *start),
-                                           static_cast<std::size_t>(plan.size_bytes()));
-    if (reinterpret_cast<std::uintptr_t>(part.data()) % min_buffer_alignment != 0)
-      return std::nullopt;
-    return part;
+    return file->in_mapping(entry.data_offset + *start, plan.size_bytes());
   }
 };
 
@@ -274,11 +270,16 @@ Result<std::uint64_t> File::prefetch(std::span<const Wanted> wanted,
       total += end - start;
       merged.push_back({start, end - start});
     }
+    std::vector<ByteRange> stored;
+    for (const auto& [start, size] : merged)
+      source.for_each_stored(start, start + size, [&](std::uint64_t at, std::uint64_t bytes) {
+        stored.push_back({at, bytes});
+      });
     if (source.remote() != nullptr) {
-      source.remote()->prefetch(merged);
+      source.remote()->prefetch(stored);
       return total;
     }
-    for (const auto& [start, size] : merged) {
+    for (const auto& [start, size] : stored) {
       if (state_->options.mode == Mode::memory) state_->note_pages(start, start + size);
       system::will_need(source.descriptor(), start, size);
     }

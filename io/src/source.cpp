@@ -120,6 +120,41 @@ Result<std::size_t> Source::read_up_to(std::span<std::byte> into, std::uint64_t 
 
 Result<void> Source::read(std::string_view field, std::span<std::byte> into, std::uint64_t offset,
                           std::uint64_t ahead) const {
+  if (!translation_) return read_stored(field, into, offset, ahead);
+  auto done =
+      translation_->state().fill(into, offset, [&](std::span<std::byte> part, std::uint64_t at) {
+        return read_stored(field, part, at, ahead);
+      });
+  if (done || !done.error().path.empty()) return done;
+  Error error = std::move(done).error();
+  error.path = path_;
+  return error;
+}
+
+Result<void> Source::translate(const OpenOptions& options) {
+  if (!options.foreign) return {};
+  std::array<std::byte, file_magic.size()> start{};
+  const auto head = std::span(start).first(
+      static_cast<std::size_t>(std::min<std::uint64_t>(size_, start.size())));
+  if (auto ok = read_stored("header", head, 0, 0); !ok) return ok;
+  if (head.empty() || std::ranges::equal(head, std::span(file_magic).first(head.size()))) return {};
+  auto seen = options.foreign(
+      {.path = path_,
+       .size = size_,
+       .read = [this](std::span<std::byte> into,
+                      std::uint64_t offset) { return read_stored("header", into, offset, 0); },
+       .max_index_bytes = options.max_index_bytes});
+  if (!seen) {
+    Error error = std::move(seen).error();
+    error.path = path_;
+    return error;
+  }
+  translation_ = *std::move(seen);
+  return {};
+}
+
+Result<void> Source::read_stored(std::string_view field, std::span<std::byte> into,
+                                 std::uint64_t offset, std::uint64_t ahead) const {
   const auto count = read_up_to(into, offset, ahead);
   if (!count) return count.error();
   if (*count == into.size()) return {};

@@ -15,6 +15,7 @@
 #include "parallel.hpp"
 #include "remote.hpp"
 #include "system.hpp"
+#include "translation.hpp"
 
 namespace hurray::io {
 
@@ -31,7 +32,25 @@ class Source {
   static Source over(Buffer image) noexcept { return Source(std::move(image)); }
 
   const std::string& path() const noexcept { return path_; }
-  std::uint64_t size() const noexcept { return size_; }
+  /// Bytes, of a translated file those of what is seen.
+  std::uint64_t size() const noexcept { return translation_ ? translation_->size() : size_; }
+  /// Bytes of the file itself.
+  std::uint64_t stored_size() const noexcept { return size_; }
+  const std::optional<Translation>& translation() const noexcept { return translation_; }
+  /// From now on the file is seen as `options.foreign` says, where it is of another format.
+  Result<void> translate(const OpenOptions& options);
+  /// Where in the file itself bytes lie as they stand; none where they do not.
+  std::optional<std::uint64_t> stored_at(std::uint64_t offset, std::uint64_t size) const noexcept {
+    return translation_ ? translation_->state().direct(offset, size) : std::optional(offset);
+  }
+  /// Calls `each` with offset and size in the file itself of what is read for `start` to `end`.
+  template <class Each>
+  void for_each_stored(std::uint64_t start, std::uint64_t end, Each&& each) const {
+    if (translation_)
+      translation_->state().for_each_stored(start, end, each);
+    else if (start < end)
+      each(start, end - start);
+  }
   int descriptor() const noexcept { return handle_.number(); }
   /// The bytes, where they are in memory.
   const std::optional<Buffer>& image() const noexcept { return image_; }
@@ -84,6 +103,9 @@ class Source {
   explicit Source(Buffer image) noexcept : image_(std::move(image)), size_(image_->size()) {}
   explicit Source(std::shared_ptr<Remote> remote) noexcept
       : remote_(std::move(remote)), path_(this->remote()->name()), size_(this->remote()->size()) {}
+  /// Fills `into` from the file itself.
+  Result<void> read_stored(std::string_view field, std::span<std::byte> into, std::uint64_t offset,
+                           std::uint64_t ahead) const;
   /// Fewer bytes only where the file ends.
   Result<std::size_t> read_up_to(std::span<std::byte> into, std::uint64_t offset,
                                  std::uint64_t ahead) const;
@@ -94,6 +116,7 @@ class Source {
   RemoteUse remote_;
   std::string path_;
   std::uint64_t size_;
+  std::optional<Translation> translation_ = {};
 };
 
 /// The two ends of a file.

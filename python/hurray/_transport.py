@@ -10,6 +10,8 @@ import io
 import os
 import select
 import socket
+import threading
+import weakref
 
 try:
     import ssl
@@ -57,6 +59,8 @@ class _Descriptor(Endpoint):
     def __init__(self, owner, timeout=None):
         self.owner = owner
         self.descriptor = owner.fileno()
+        if self.descriptor < 0:
+            raise ValueError(f"this {type(owner).__name__} is closed")
         self.timeout = timeout
 
 
@@ -172,7 +176,7 @@ class _Methods(Endpoint):
     def _wait(self, event):
         poll = select.poll()
         poll.register(self.base.fileno(), event)
-        if not poll.poll(None if self.timeout is None else self.timeout * 1000):
+        if not poll.poll(None if self.timeout is None else min(self.timeout * 1000, 2**31 - 1)):
             raise TimeLimit(_NOTHING_CAME if event == select.POLLIN else _NOTHING_TAKEN)
 
 
@@ -226,6 +230,28 @@ def destination(item):
     return _Descriptor(item, _limit(base)) if buffered is None else _Flushed(buffered, base, _limit(base))
 
 
+class _Turns:
+    """Calls that move one object come one after the other, whichever readers they come from."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._thread = None
+
+    def __enter__(self):
+        if self._thread == threading.get_ident():
+            raise RuntimeError("an object cannot be read from within its own methods")
+        self._lock.acquire()
+        self._thread = threading.get_ident()
+
+    def __exit__(self, *_):
+        self._thread = None
+        self._lock.release()
+
+
+#: Of the objects that are being read, by their id; what reads one keeps both.
+_turns = weakref.WeakValueDictionary()
+
+
 class Positioned:
     """A seekable binary object whose bytes are read by position: a file of fsspec, an io.BytesIO. It is
     moved about, and used by one thread at a time."""
@@ -233,22 +259,27 @@ class Positioned:
     def __init__(self, item):
         if isinstance(item, io.TextIOBase):
             _refuse(item, "is a text file, whose characters are not its content; open it in binary mode")
-        end = item.seek(0, os.SEEK_END)
-        if end is None:  # not every object tells
-            end = item.tell()
+        self.turns = _turns.setdefault(id(item), _Turns())
+        with self.turns:
+            end = item.seek(0, os.SEEK_END)
+            if end is None:  # not every object tells
+                end = item.tell()
         name = getattr(item, "name", None)
         self.item = item
         self.size = end
         self.name = name if isinstance(name, str) else f"{type(item).__module__}.{type(item).__qualname__}"
 
     def read_at(self, view, offset):
-        self.item.seek(offset)
-        readinto = getattr(self.item, "readinto", None)
-        if readinto is not None:
-            return readinto(view) or 0
-        data = self.item.read(len(view))
+        with self.turns:
+            self.item.seek(offset)
+            readinto = getattr(self.item, "readinto", None)
+            if readinto is not None:
+                return readinto(view) or 0
+            data = self.item.read(len(view))
         if isinstance(data, str):
             _refuse(self.item, "reads text; open it in binary mode")
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            _refuse(self.item, f"reads a {type(data).__name__} where bytes are expected")
         count = len(data)
         if count <= len(view):
             view[:count] = data

@@ -1,4 +1,5 @@
 #include "hurray/io/file.hpp"
+#include "hurray/formats/formats.hpp"
 #include "hurray/io/file_set.hpp"
 #include "hurray/io/slice.hpp"
 #include "hurray/io/verify.hpp"
@@ -81,6 +82,7 @@ struct Limits {
     options.verify = verifies();
     options.agreed.all = true;  // section 7, Y16
     options.interrupted = signal_raised;
+    options.foreign = formats::reader();
     take(index_bytes, "max_index_bytes", options.max_index_bytes);
     take(tensors, "max_tensors", options.max_tensors);
     take(kv_bytes, "max_kv_bytes", options.max_kv_bytes);
@@ -161,6 +163,8 @@ std::optional<io::FileSet> set_of(const std::string& path, OptionsFor&& options_
       member.names.emplace_back(utf8_argument(tensor, "a name in the index"));
     if (const nb::object sum = one[2]; !sum.is_none())
       member.index_crc32c = number_argument<std::uint32_t>(sum, "index_crc32c");
+    if (const nb::object sum = one[3]; !sum.is_none())
+      member.kv_crc32c = number_argument<std::uint32_t>(sum, "kv_crc32c");
   }
   return unwrap_waited(without_gil([&] { return io::FileSet::open(at, members, options); }));
 }
@@ -222,12 +226,20 @@ std::optional<std::size_t> find(const io::FileSet& file, nb::handle name) {
   return text ? file.find(*text) : std::nullopt;
 }
 
-std::vector<std::size_t> entries_argument(const io::FileSet& file, nb::handle names) {
-  std::vector<std::size_t> entries;
+/// Calls `each` with every one of several names.
+template <class Each>
+void names_argument(nb::handle names, Each&& each) {
   if (PyUnicode_Check(names.ptr()) || PyBytes_Check(names.ptr()))
     fail(PyExc_TypeError, "names must be an iterable of names, such as [\"w\"]");
   for (nb::handle name : nb::iter(names)) {
     if (!PyUnicode_Check(name.ptr())) fail(PyExc_TypeError, "a name must be a str");
+    each(name);
+  }
+}
+
+std::vector<std::size_t> entries_argument(const io::FileSet& file, nb::handle names) {
+  std::vector<std::size_t> entries;
+  names_argument(names, [&](nb::handle name) {
     const auto entry = find(file, name);
     if (!entry) {
       fail(Exc::file, file.path() + ": no tensor is named " +
@@ -236,7 +248,7 @@ std::vector<std::size_t> entries_argument(const io::FileSet& file, nb::handle na
                           " tensor(s), which hurray.open(path).names lists");
     }
     entries.push_back(*entry);
-  }
+  });
   return entries;
 }
 
@@ -291,18 +303,23 @@ nb::dict load(nb::handle path, nb::handle names, nb::handle mode, const Limits& 
 }
 
 nb::dict load_kv(nb::handle path) {
+  io::OpenOptions options;
+  options.foreign = formats::reader();
+  options.interrupted = signal_raised;
   if (const auto descriptor = descriptor_argument(path))
-    return wrap_key_values(unwrap(without_gil([&] { return io::File::over(*descriptor); })).kv());
+    return wrap_key_values(
+        unwrap_waited(without_gil([&] { return io::File::over(*descriptor, options); })).kv());
   if (const auto object = positioned_argument(path, nb::none())) {
-    const auto open = unwrap_waited(without_gil([&] { return io::File::over(object->source()); }));
+    const auto open =
+        unwrap_waited(without_gil([&] { return io::File::over(object->source(), options); }));
     return wrap_key_values(open.kv());
   }
   const std::string file = path_argument(path);
-  auto kv = without_gil([&] { return io::load_kv(file); });
-  if (!kv && may_be_set(kv.error()))
-    if (const auto set = set_of(file, [](const std::string&) { return io::OpenOptions(); }))
+  auto kv = without_gil([&] { return io::load_kv(file, options); });
+  if (!kv && PyErr_Occurred() == nullptr && may_be_set(kv.error()))
+    if (const auto set = set_of(file, [&](const std::string&) { return options; }))
       return wrap_key_values(unwrap(set->kv()));
-  return wrap_key_values(unwrap(std::move(kv)));
+  return wrap_key_values(unwrap_waited(std::move(kv)));
 }
 
 /// The mapping on behalf of one item, so that what still holds it can be named.
@@ -350,6 +367,11 @@ class PyFile {
   io::FileSet file() const {
     if (object_ && object_->is_reading())
       fail(PyExc_RuntimeError, path_ + ": a File cannot be used by the object that it reads from");
+    if (object_ && !object_->is_of_this_process())
+      fail(PyExc_RuntimeError,
+           path_ +
+               ": this File was opened before a fork, and both processes would move its object; "
+               "open another one in the child");
     std::optional<io::FileSet> open;
     std::optional<Identity> expected;
     {
@@ -407,7 +429,8 @@ class PyFile {
       if (!tensor || !slice.shareable() || !options.share) return tensor;
       return contain(Origin::file, [&]() -> io::Result<hurray::Tensor> {
         Item item{*std::move(tensor), {}};
-        if (auto held = hold(item, hold_of(i, file.mapping(i))); !held)
+        const auto mapping = file.mapping(i);
+        if (auto held = hold(item, mapping, hold_of(i, mapping)); !held)
           return io::Error(held.error(), path_);
         return std::move(item.tensor);
       });
@@ -508,25 +531,28 @@ class PyFile {
     const std::shared_ptr<Owner> mapping = file.mapping(i);
     if (!item || !mapping) return item;
     return contain(Origin::file, [&]() -> io::Result<Item> {
-      if (auto held = hold(*item, hold_of(i, mapping)); !held)
+      if (auto held = hold(*item, mapping, hold_of(i, mapping)); !held)
         return io::Error(held.error(), path_);
       return item;
     });
   }
 
-  /// Puts `owner` in the mapping's place.
-  static hurray::Result<void> hold(Item& item, const std::shared_ptr<Owner>& owner) {
+  /// Puts `owner` in the mapping's place; what is a copy keeps its own.
+  static hurray::Result<void> hold(Item& item, const std::shared_ptr<Owner>& mapping,
+                                   const std::shared_ptr<Owner>& owner) {
     hurray::Tensor& tensor = item.tensor;
     std::vector<Buffer> buffers;
     for (const Buffer& buffer : tensor.buffers())
-      buffers.push_back(Buffer::borrow(buffer.data(), buffer.size(), owner, buffer.readonly()));
+      buffers.push_back(buffer.owner() != mapping ? buffer
+                                                  : Buffer::borrow(buffer.data(), buffer.size(),
+                                                                   owner, buffer.readonly()));
     // What has a wait in it is relayed as it was declared.
     auto bound = bind(tensor.unsynced_buffer() ? tensor.wire_descriptor() : tensor.descriptor(),
                       std::move(buffers), tensor.binding());
     if (!bound) return bound.error();
     tensor = *std::move(bound);
     for (Item& member : item.members)
-      if (auto held = hold(member, owner); !held) return held;
+      if (auto held = hold(member, mapping, owner); !held) return held;
     return {};
   }
 
@@ -607,7 +633,8 @@ std::uint64_t prefetch(const PyFile& self, nb::handle plan, nb::handle max_bytes
       wanted.push_back({i, selection_argument(nb::object(item[1]), stored.shape)});
     }
   } else {
-    for (const std::size_t i : entries_argument(file, plan)) wanted.push_back({i, {}});
+    names_argument(plan,
+                   [&](nb::handle name) { wanted.push_back({entry_argument(file, name), {}}); });
   }
   return unwrap_waited(without_gil([&] { return file.prefetch(wanted, limit); }));
 }
@@ -793,6 +820,13 @@ void bind_file(nb::module_& m) {
           [](const PyFile& self) { return wrap_utf8(find_row(io::modes, self.mode())->name); },
           nb::sig("def mode(self) -> typing.Literal['map', 'copy_on_write', 'memory']"),
           "How tensors get their memory.")
+      .def_prop_ro(
+          "format",
+          [](const PyFile& self) { return wrap_utf8(self.file().files().front().format()); },
+          nb::sig("def format(self) -> str"),
+          "What its bytes are: \"hrry\", or the other format that is seen through it: "
+          "\"safetensors\",\n"
+          "\"npy\".")
       .def_prop_ro("closed", &PyFile::closed,
                    "Whether `close` has ended access through this object.")
       .def("close", &PyFile::close, nb::kw_only(), nb::arg("strict") = false,

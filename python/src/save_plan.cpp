@@ -1,6 +1,7 @@
 #include "save_plan.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "bindings.hpp"
@@ -22,8 +23,10 @@ nb::object path_object(const std::string& path) {
 SavePlan::SavePlan(std::string path, std::span<NamedItem> items, nb::handle max_shard_size)
     : path_(std::move(path)), sharded_(!max_shard_size.is_none()) {
   std::uint64_t limit = UINT64_MAX;
-  if (sharded_)
+  if (sharded_) {
+    of_transport([&] { sets().attr("check_target")(path_object(path_)); });
     limit = unsigned_argument(sets().attr("size")(max_shard_size), "max_shard_size", UINT64_MAX);
+  }
   for (std::size_t k = 0; k < items.size(); ++k) {
     const std::uint64_t bytes = items[k].bytes();
     items[k].forget_transient();
@@ -54,7 +57,14 @@ io::Result<std::vector<io::FileWriter>> SavePlan::writers(io::WriteOptions optio
     options.expected_bytes = writers.empty() ? total : part.bytes;
     if (options.checksums) options.tensor_count = part.tensors;
     auto created = io::FileWriter::create(part.path, options);
-    if (!created) return std::move(created).error();
+    if (!created) {
+      io::Error error = std::move(created).error();
+      if (error.system_errno == EMFILE)
+        error.detail =
+            "each shard takes two open files; make shards larger, or raise the limit "
+            "(ulimit -n)";
+      return error;
+    }
     writers.push_back(*std::move(created));
   }
   return writers;
@@ -69,20 +79,21 @@ io::Result<void> SavePlan::finish(std::span<io::FileWriter> writers, const io::K
   std::string index;
   std::vector<std::string> before;
   auto described = transferred([&] {
-    nb::list names, sums;
+    nb::list names, sums, kv_sums;
     std::uint64_t total = 0;
     for (std::size_t k = 0; k < parts_.size(); ++k) {
       nb::list in_part;
       for (const std::string& name : parts_[k].names) in_part.append(wrap_utf8(name));
       names.append(in_part);
       sums.append(writers[k].index_crc32c());
+      kv_sums.append(writers[k].kv_crc32c());
       total += parts_[k].bytes;
     }
     const nb::object path = path_object(path_);
     for (nb::handle old : nb::list(sets().attr("replaced_by")(path, parts_.size())))
       before.push_back(path_argument(old));
     index_path = path_argument(sets().attr("index_path")(path));
-    const nb::bytes text(sets().attr("index_text")(path, names, sums, total));
+    const nb::bytes text(sets().attr("index_text")(path, names, sums, kv_sums, total));
     index.assign(text.c_str(), text.size());
     return true;
   });

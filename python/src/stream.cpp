@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -21,12 +22,14 @@
 namespace hurray::python {
 namespace {
 
+/// Of one call of an object's method, in memory of Python's own.
+constexpr std::size_t lent_bytes = std::size_t{1} << 20;
+
 io::ReadFunction reading_through(nb::handle endpoint) {
   return [endpoint](std::span<std::byte> out) -> io::Result<std::size_t> {
     return transferred([&] {
-      return lend(out.data(), out.size(), PyBUF_WRITE, [&](const nb::object& view) {
-        return count_returned(endpoint.attr("readinto")(view), out.size(), Exc::stream, "readinto");
-      });
+      return filled_by(out, lent_bytes, Exc::stream, "readinto",
+                       [&](const nb::object& view) { return endpoint.attr("readinto")(view); });
     });
   };
 }
@@ -34,8 +37,13 @@ io::ReadFunction reading_through(nb::handle endpoint) {
 io::WriteFunction writing_through(nb::handle endpoint) {
   return [endpoint](std::span<const std::byte> bytes) -> io::Result<void> {
     auto written = transferred([&] {
-      return lend(const_cast<std::byte*>(bytes.data()), bytes.size(), PyBUF_READ,
-                  [&](const nb::object& view) { return endpoint.attr("write")(view), true; });
+      for (auto rest = bytes; !rest.empty();) {
+        const auto piece = rest.first(std::min(rest.size(), lent_bytes));
+        endpoint.attr("write")(
+            nb::bytes(reinterpret_cast<const char*>(piece.data()), piece.size()));
+        rest = rest.subspan(piece.size());
+      }
+      return true;
     });
     if (!written) return std::move(written).error();
     return {};

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <span>
 #include <string>
 #include <thread>
@@ -28,6 +29,15 @@ thread_local Inside* Inside::innermost = nullptr;
 /// ended in the middle of it.
 std::atomic<int> outsiders = 0;
 std::atomic<bool> ending = false;
+/// That led to this process.
+std::atomic<std::uint64_t> forks = 0;
+
+/// The bytes that a text stands for where it names a file.
+std::string file_system_text(const nb::object& text) {
+  const nb::object bytes = nb::steal(PyUnicode_EncodeFSDefault(text.ptr()));
+  if (!bytes.is_valid()) nb::raise_python_error();
+  return PyBytes_AS_STRING(bytes.ptr());
+}
 
 class Outsider {
  public:
@@ -52,14 +62,26 @@ void bind_transport(nb::module_&) {
   const auto on_exit = nb::cpp_function([] {
     ending = true;
     const WithoutGil released;
-    while (outsiders > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int waited = 0; outsiders > 0; ++waited) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (waited % 100 != 99) continue;
+      // An object that never answers would be waited for for ever: a signal ends all of it.
+      const WithGil gil;
+      if (PyErr_CheckSignals() == 0) continue;
+      PyErr_Clear();
+      std::signal(SIGINT, SIG_DFL);
+      std::raise(SIGINT);
+    }
   });
   nb::module_::import_("atexit").attr("register")(on_exit);
   // A fork has none of its parent's threads.
   const nb::module_ os = nb::module_::import_("os");
   if (nb::hasattr(os, "register_at_fork")) {
     using namespace nb::literals;
-    os.attr("register_at_fork")("after_in_child"_a = nb::cpp_function([] { outsiders = 0; }));
+    os.attr("register_at_fork")("after_in_child"_a = nb::cpp_function([] {
+                                  outsiders = 0;
+                                  ++forks;
+                                }));
   }
 }
 
@@ -76,29 +98,55 @@ std::string words_of(const nb::python_error& error) {
   return text != nullptr ? text : "";
 }
 
+namespace {
+
+/// The error number of an exception of the system's, 0 for what has none: other libraries put
+/// numbers and texts of their own where the system's belong.
+int system_number(const nb::object& cause) {
+  const nb::object number = cause.attr("errno");
+  if (!PyLong_CheckExact(number.ptr())) return 0;
+  const long value = PyLong_AsLong(number.ptr());
+  if (PyErr_Occurred() != nullptr || value <= 0 || value > 1 << 20) {
+    PyErr_Clear();
+    return 0;
+  }
+  const nb::object words = nb::module_::import_("os").attr("strerror")(value);
+  return words.equal(cause.attr("strerror")) ? static_cast<int>(value) : 0;
+}
+
+/// The exception that the caller gets for `error`; null for that itself.
+nb::object transfer_error(const nb::python_error& error) {
+  const nb::object cause = nb::borrow(error.value());
+  if (error.matches(transport().attr("TimeLimit")))
+    return nb::borrow(exception_class(Exc::stream_timeout))(ETIMEDOUT, nb::str(cause));
+  if (!error.matches(PyExc_OSError) || error.matches(exception_class(Exc::file)) ||
+      error.matches(exception_class(Exc::stream)))
+    return {};
+  if (const int number = system_number(cause))
+    return file_class_of(number)(number, cause.attr("strerror"));
+  // Their text alone may be the name of a method.
+  const std::string words =
+      "the object that is read or written: " + python::type_name(cause) + ": " + words_of(error);
+  const nb::object of_file = error.matches(PyExc_TimeoutError)
+                                 ? file_class_of(ETIMEDOUT)
+                                 : nb::borrow(exception_class(Exc::file));
+  return of_file(nb::str(words.data(), words.size()));
+}
+
+}  // namespace
+
 /// Makes `error`, which a transfer raised, the exception that the caller gets: what the transport
 /// refuses is a FileError, a time limit of the reader's own a StreamError, all else stays as it is.
 void set_transfer_error(nb::python_error& error) {
-  const nb::object cause = nb::borrow(error.value());
-  nb::object raised;
-  if (error.matches(transport().attr("TimeLimit"))) {
-    raised = nb::borrow(exception_class(Exc::stream_timeout))(ETIMEDOUT, nb::str(cause));
-  } else if (error.matches(PyExc_OSError)) {
-    const nb::object number = cause.attr("errno");
-    const nb::object words = cause.attr("strerror");
-    // Other libraries put numbers of their own where the system's belong.
-    const bool of_system =
-        !number.is_none() && nb::module_::import_("os").attr("strerror")(number).equal(words);
-    raised = of_system ? file_class_of(nb::cast<int>(number))(number, words)
-             : error.matches(PyExc_TimeoutError)
-                 ? file_class_of(ETIMEDOUT)(nb::str(cause))
-                 : nb::borrow(exception_class(Exc::file))(nb::str(cause));
-  } else {
+  try {
+    const nb::object raised = transfer_error(error);
+    if (!raised.is_valid()) return error.restore();
+    raised.attr("__cause__") = nb::borrow(error.value());
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+  } catch (nb::python_error&) {  // of an exception that cannot say what it is
+    PyErr_Clear();
     error.restore();
-    return;
   }
-  raised.attr("__cause__") = cause;
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
 }
 
 std::size_t count_returned(nb::handle count, std::size_t size, Exc error, const char* method) {
@@ -112,8 +160,12 @@ std::size_t count_returned(nb::handle count, std::size_t size, Exc error, const 
   return told;
 }
 
+/// Of one request, in memory of Python's own.
+constexpr std::size_t lent_bytes = std::size_t{16} << 20;
+
 struct PositionedObject::State {
-  nb::handle reader;  ///< `hurray._transport.Positioned`
+  std::uint64_t forks;  ///< Before it was opened.
+  nb::handle reader;    ///< `hurray._transport.Positioned`
   std::shared_ptr<Owner> owner;
   std::uint64_t size;
   std::string name;
@@ -124,8 +176,8 @@ PositionedObject::PositionedObject(nb::handle object) {
       of_transport([&]() -> nb::object { return transport().attr("Positioned")(object); });
   const nb::object name = reader.attr("name");
   state_ = std::make_shared<const State>(
-      State{reader, hold(reader), unsigned_argument(reader.attr("size"), "size", UINT64_MAX),
-            nb::str(name).c_str()});
+      State{forks, reader, hold(reader), unsigned_argument(reader.attr("size"), "size", UINT64_MAX),
+            file_system_text(name)});
 }
 
 io::PositionedSource PositionedObject::source() const {
@@ -139,14 +191,15 @@ io::PositionedSource PositionedObject::source() const {
                                 .what = "the interpreter is going"});
             return transferred([&] {
               const Inside inside(state.get());
-              return lend(into.data(), into.size(), PyBUF_WRITE, [&](const nb::object& view) {
-                return count_returned(state->reader.attr("read_at")(view, offset), into.size(),
-                                      Exc::file, "read");
+              return filled_by(into, lent_bytes, Exc::file, "read", [&](const nb::object& view) {
+                return state->reader.attr("read_at")(view, offset);
               });
             });
           },
           .name = state_->name};
 }
+
+bool PositionedObject::is_of_this_process() const noexcept { return state_->forks == forks; }
 
 bool PositionedObject::is_reading() const noexcept {
   for (const Inside* inside = Inside::innermost; inside != nullptr; inside = inside->outer)

@@ -2,7 +2,9 @@
 
 // `hurray._transport`: Python objects that bytes come from and go to.
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "bindings.hpp"
@@ -33,6 +35,9 @@ auto of_transport(Call&& call) {
 /// What the exception says; empty where it cannot say it.
 std::string words_of(const nb::python_error& error);
 
+/// What a method that was to fill `size` bytes said, as a number of them.
+std::size_t count_returned(nb::handle count, std::size_t size, Exc error, const char* method);
+
 /// Runs `transfer` with the GIL; what it raises is set in this thread and ends the call.
 template <class Transfer>
 auto transferred(Transfer&& transfer) -> io::Result<decltype(transfer())> {
@@ -47,25 +52,22 @@ auto transferred(Transfer&& transfer) -> io::Result<decltype(transfer())> {
   }
 }
 
-/// `bytes` as a memoryview for one call; nothing may keep it.
-template <class Call>
-auto lend(void* data, std::size_t size, int access, Call&& call) {
-  const nb::object view = nb::steal(
-      PyMemoryView_FromMemory(static_cast<char*>(data), static_cast<Py_ssize_t>(size), access));
+/// Lets `read(view)` fill memory of Python's own, of `into.size()` bytes but at most `most`, and
+/// copies what it says it filled: what keeps a view of it keeps that memory, not ours. Fails with
+/// `error` where `method` says what cannot be.
+template <class Read>
+std::size_t filled_by(std::span<std::byte> into, std::size_t most, Exc error, const char* method,
+                      Read&& read) {
+  const std::size_t size = std::min(into.size(), most);
+  const nb::object memory =
+      nb::steal(PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+  if (!memory.is_valid()) nb::raise_python_error();
+  const nb::object view = nb::steal(PyMemoryView_FromObject(memory.ptr()));
   if (!view.is_valid()) nb::raise_python_error();
-  const auto release = [&] { view.attr("release")(); };
-  try {
-    auto result = call(view);
-    release();
-    return result;
-  } catch (nb::python_error&) {
-    release();
-    throw;
-  }
+  const std::size_t count = count_returned(read(view), size, error, method);
+  std::memcpy(into.data(), PyByteArray_AS_STRING(memory.ptr()), count);
+  return count;
 }
-
-/// What a method that was to fill `size` bytes said, as a number of them.
-std::size_t count_returned(nb::handle count, std::size_t size, Exc error, const char* method);
 
 /// A seekable binary object, as bytes that are reached by position (09-models-and-frameworks.md
 /// section 2). `TypeError` for one that is none.
@@ -76,6 +78,8 @@ class PositionedObject {
   io::PositionedSource source() const;
   /// Whether this thread is inside a call of the object.
   bool is_reading() const noexcept;
+  /// It was opened by this process: a fork shares the position of what its parent reads.
+  bool is_of_this_process() const noexcept;
 
  private:
   struct State;

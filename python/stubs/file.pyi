@@ -34,6 +34,10 @@ class File(Mapping[str, hurray.Tensor | hurray.Composite]):
     def descriptors(self) -> dict[str, hurray.Descriptor]:
         ...
 
+    @property
+    def format(self) -> str:
+        ...
+
     def get(self, name: str, default: Any=None) -> Any:
         ...
 

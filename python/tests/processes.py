@@ -1,6 +1,7 @@
 """Python code in processes of its own, for what can only be seen from outside or from a fresh start."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -54,3 +55,13 @@ def start(code, *arguments, **options):
         cwd=HERE,
         **options,
     )
+
+
+def command(*arguments):
+    """Runs the command `hurray`, which must be there and exit with 0; returns what it printed."""
+    program = shutil.which("hurray")
+    if program is None:
+        pytest.skip("the command is not there")
+    done = subprocess.run([program, *map(os.fspath, arguments)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

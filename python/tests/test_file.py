@@ -411,7 +411,7 @@ def test_a_file_that_may_not_be_read(path):
             "git lfs pull",
         ),
         (b"<!DOCTYPE html><html><body>404</body></html>" + bytes(200), "HTML"),
-        (b"\x93NUMPY" + bytes(500), "npy"),
+        (b"\x93NUMPY\1\0v\0" + b"{'descr': '|O', 'fortran_order': False, 'shape': (3,), }".ljust(118), '"|O" cannot be converted'),
         (b"GGUF" + bytes(500), "GGUF"),
     ],
     ids=["empty", "lfs", "html", "npy", "gguf"],
@@ -419,7 +419,7 @@ def test_a_file_that_may_not_be_read(path):
 def test_wrong_files_are_named_for_what_they_are(tmp_path, read, content, said):
     target = tmp_path / "wrong"
     target.write_bytes(content)
-    with pytest.raises(hurray.FileError) as refused:
+    with pytest.raises((hurray.FileError, hurray.UnsupportedError)) as refused:
         read(target)
     assert said.lower() in str(refused.value).lower()
     assert str(target) in str(refused.value)

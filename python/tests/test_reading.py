@@ -304,7 +304,7 @@ def test_prefetch(path, mode):
         f.prefetch(["x"], max_bytes=0)
         assert np.array_equal(f.read("x", 3).to_numpy(), X[3])
         for plan, error in (({"x": 1000}, IndexError), ({"sp": 0}, hurray.UnsupportedError), ({"y": 0}, KeyError),
-                            (["y"], hurray.FileError), ("x", TypeError), (5, TypeError), ({5: 0}, TypeError)):  # fmt: skip
+                            (["y"], KeyError), ("x", TypeError), (5, TypeError), ({5: 0}, TypeError)):  # fmt: skip
             with pytest.raises(error):
                 f.prefetch(plan)
         with pytest.raises(OverflowError):

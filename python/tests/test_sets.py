@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -203,6 +204,84 @@ def test_a_shard_of_another_save(folder, tmp_path_factory):
     shutil.copy(other / "m-00001-of-00004.hrry", folder)
     with pytest.raises(hurray.FileError, match="00001-of-00004.*saved or replaced apart from the others"):
         hurray.open(folder)
+
+
+def test_shards_of_two_saves_of_one_model(tmp_path):
+    def save(value):
+        arrays = {f"a{i}": np.full(1000, value) for i in range(3)}
+        hurray.save(tmp_path / "m.hrry", arrays, max_shard_size=8000, sync=False)
+
+    save(1)
+    first = tmp_path / "m-00002-of-00003.hrry"
+    old = first.read_bytes()
+    save(2)
+    first.write_bytes(old)
+    for path in ("m.hrry", "", "m.hrry.index.json"):
+        with pytest.raises(hurray.FileError, match="m-00002-of-00003.hrry: kv_crc32c: expected.*saved or replaced apart from the others"):
+            hurray.open(tmp_path / path)
+    save(1)
+    assert first.read_bytes() == old and len(hurray.open(tmp_path)) == 3
+
+
+def test_readers_beside_a_writer_see_one_save(tmp_path):
+    def arrays(value):
+        return {f"a{i}": np.full(500, value) for i in range(6)}
+
+    stop = threading.Event()
+
+    def write():
+        for value in range(2, 10_000):
+            hurray.save(tmp_path / "m.hrry", arrays(value), max_shard_size=4000, sync=False)
+            if stop.is_set():
+                return
+
+    hurray.save(tmp_path / "m.hrry", arrays(1), max_shard_size=4000)
+    writer = threading.Thread(target=write)
+    writer.start()
+    seen = set()
+    try:
+        for _ in range(60):
+            try:
+                loaded = hurray.load(tmp_path / "m.hrry", mode="memory")
+            except hurray.FileError as error:
+                assert "crc32c" in str(error)
+                continue
+            values = {int(v) for t in loaded.values() for v in np.unique(t.to_numpy())}
+            assert len(values) == 1
+            seen |= values
+    finally:
+        stop.set()
+        writer.join()
+    assert seen
+
+
+def test_targets_that_shards_cannot_have(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("ck")
+    os.mkdir("k.hrry.index.json")
+    hurray.save("k.hrry", {"old": np.arange(2)})
+    for path, error in {"ck": IsADirectoryError, "ck/": IsADirectoryError, "": FileNotFoundError, "k.hrry": IsADirectoryError,
+                        "/dev/null": hurray.FileError, os.fsdecode(b"\xff.hrry"): hurray.FileError}.items():  # fmt: skip
+        with pytest.raises(error) as refused:
+            hurray.save(path, {"a": np.zeros(9), "b": np.ones(3)}, max_shard_size=10)
+        assert isinstance(refused.value, hurray.FileError)
+    assert sorted(os.listdir()) == ["ck", "k.hrry", "k.hrry.index.json"] and os.listdir("ck") == []
+    assert list(hurray.load("k.hrry")) == ["old"]
+
+
+def test_more_shards_than_files_may_be_open(tmp_path):
+    processes.run('''
+        import resource
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        arrays = {f"a{i}": np.zeros(10) for i in range(100)}
+        try:
+            hurray.save(sys.argv[1], arrays, max_shard_size=80, sync=False)
+        except hurray.FileError as error:
+            assert "ulimit -n" in str(error), error
+        else:
+            raise AssertionError("saved")
+    ''', tmp_path / "m.hrry")  # fmt: skip
+    assert os.listdir(tmp_path) == []
 
 
 def test_spoiled_shards(folder):

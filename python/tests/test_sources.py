@@ -3,8 +3,11 @@
 import gc
 import http.server
 import io
+import os
 import pickle
+import signal
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -216,6 +219,125 @@ def test_what_reading_raises(data, raised, got):
         f["big"]
     source.fails = False
     check(f)
+
+
+def test_views_that_are_kept_are_of_memory_that_stays(data):
+    kept = []
+
+    class Keeping(io.BytesIO):
+        def readinto(self, view):
+            kept.append(memoryview(view))
+            return super().readinto(view)
+
+    f = hurray.open(Keeping(data))
+    check(f)
+    del f
+    gc.collect()
+    assert sum(len(bytes(view)) for view in kept) > len(data) / 2
+
+
+@pytest.mark.parametrize("error", [
+    OSError("HTTP", "foo"), OSError(2**40, "x"), OSError(-1, "x"), OSError(None, None), OSError(),
+    type("Mute", (OSError,), {"__str__": lambda self: 1 / 0})(), type("Late", (TimeoutError,), {})("slow"),
+    type("NoNumber", (OSError,), {"errno": property(lambda self: 1 / 0)})(),
+], ids=repr)  # fmt: skip
+def test_exceptions_that_lie(data, error):
+    class Failing(io.BytesIO):
+        armed = False
+
+        def readinto(self, view):
+            if self.armed:
+                raise error
+            return super().readinto(view)
+
+    source = Failing(data)
+    f = hurray.open(source)
+    source.armed = True
+    with pytest.raises((OSError, ZeroDivisionError)) as raised:
+        f["big"]
+    assert error in (raised.value, raised.value.__cause__)
+    if isinstance(error, TimeoutError):
+        assert isinstance(raised.value, TimeoutError) and isinstance(raised.value, hurray.FileError)
+    f.prefetch(["big"])
+    with pytest.raises((OSError, ZeroDivisionError)):
+        f["big"]
+
+
+def test_files_over_one_object_take_turns(data):
+    class Slow(io.BytesIO):
+        def readinto(self, view):
+            time.sleep(0.001)
+            return super().readinto(view)
+
+    source = Slow(data)
+    with hurray.open(source) as f, hurray.open(source) as g:
+        f.prefetch(["big"])
+        for i in range(50):
+            assert np.array_equal(g.read("big", (i % 6, slice(i, i + 9))).to_numpy(), BIG[i % 6, i : i + 9])
+        assert np.array_equal(f["big"].to_numpy(), BIG)
+
+
+def test_a_fork_opens_its_own(tmp_path, data):
+    (tmp_path / "x.hrry").write_bytes(data)
+    processes.run('''
+        import io, time
+
+        class Slow(io.BytesIO):
+            def readinto(self, view):
+                time.sleep(0.05)
+                return super().readinto(view)
+
+        source = Slow(open(sys.argv[1], "rb").read())
+        f = hurray.open(source)
+        f.prefetch(["big"])
+        child = os.fork()
+        if child == 0:
+            try:
+                f["big"]
+            except RuntimeError as error:
+                assert "before a fork" in str(error)
+                assert hurray.open(source)["s1"].shape == (1000,)
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert f["big"].shape[0] == 6
+    ''', tmp_path / "x.hrry")  # fmt: skip
+
+
+def test_an_interrupt_ends_the_wait_for_an_object_that_never_answers(tmp_path, data):
+    (tmp_path / "x.hrry").write_bytes(data)
+    process = processes.start('''
+        import io, time
+
+        class Dead(io.BytesIO):
+            dead = False
+
+            def readinto(self, view):
+                while self.dead:
+                    time.sleep(0.1)
+                return super().readinto(view)
+
+        source = Dead(open(sys.argv[1], "rb").read())
+        f = hurray.open(source)
+        source.dead = True
+        f.prefetch(["big"])
+        time.sleep(0.2)
+        import atexit
+        print("ends", flush=True)
+    ''', tmp_path / "x.hrry")  # fmt: skip
+    assert process.stdout.readline() == b"ends\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGINT
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are bytes")
+def test_names_that_are_no_utf8(tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.hrry")
+    hurray.save(path, {"a": np.ones(3)})
+    with open(path, "rb") as source, hurray.open(source) as f:
+        assert f["a"].shape == (3,) and f.path == path
 
 
 def test_a_file_within_itself(data):

@@ -11,9 +11,11 @@
 
 #include "hurray/composite.hpp"
 #include "hurray/descriptor.hpp"
+#include "hurray/io/buffer_source.hpp"
 #include "hurray/io/error.hpp"
 #include "hurray/io/key_values.hpp"
 #include "hurray/io/positioned_source.hpp"
+#include "hurray/io/translation.hpp"
 #include "hurray/selection.hpp"
 #include "hurray/table.hpp"
 #include "hurray/tensor.hpp"
@@ -63,6 +65,8 @@ struct OpenOptions {
   /// Asked when a signal comes, and at least once a second, while a pipe is waited for; true ends
   /// the call as a `system` error with EINTR.
   std::function<bool()> interrupted = {};
+  /// Asked for files that do not begin as `.hrry` files do; without, they are refused.
+  ForeignReader foreign = {};
 };
 
 /// Bits of `FileHeader::flags` (04-file.md section 2).
@@ -173,11 +177,20 @@ class HURRAY_EXPORT File {
 
   const std::string& path() const noexcept;
   Mode mode() const noexcept;
+  /// The format of its bytes: "hrry", or that of the translation through which it is seen; it lives
+  /// for ever. Of a translated file header, trailer, entries and sizes are those of the `.hrry`
+  /// file that is seen; buffers that do not lie on 64 in it, or are converted, are copies in every
+  /// mode.
+  std::string_view format() const noexcept;
   std::uint64_t size_bytes() const noexcept;
   const FileHeader& header() const noexcept;
   const FileTrailer& trailer() const noexcept;
   /// Without the entry that is ours (checksums).
   const KeyValues& kv() const noexcept;
+  /// The CRC-32C of the KV section without its last four bytes, which are the sum of the sums of a
+  /// protected file; 0 without a section. It tells two protected files of equal names and sizes
+  /// apart. Reads the section.
+  Result<std::uint32_t> kv_crc32c() const;
   /// The state of its sums. The first call reads their entry, and all later ones know the answer;
   /// fails where that cannot be read.
   Result<ChecksumVerdict> checksums() const;
@@ -222,6 +235,9 @@ class HURRAY_EXPORT File {
                                  std::uint64_t max_bytes = default_prefetch_bytes) const;
   /// Everything in the file will be read, from its start to its end: a hint for the system.
   void will_read_all() const noexcept;
+  /// The buffers of entry `i` where they are, read when they are written elsewhere and not before,
+  /// which no sum is compared with. They share the open file.
+  Result<std::vector<BufferSource>> sources(std::size_t i) const;
   /// The data region of entry `i`, buffers and the padding between them (row 25 of section 12).
   Result<Buffer> raw_bytes(std::size_t i) const;
 

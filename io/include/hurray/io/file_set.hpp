@@ -23,6 +23,8 @@ struct SetMember {
   std::string path;                           ///< In errors also its name.
   std::vector<std::string> names;             ///< What the index of the set places in it.
   std::optional<std::uint32_t> index_crc32c;  ///< What its own index must have.
+  /// What its `File::kv_crc32c` must be.
+  std::optional<std::uint32_t> kv_crc32c = {};
 };
 
 /// Several `.hrry` files seen as one (09-models-and-frameworks.md section 2), or one as it is. An

@@ -76,8 +76,10 @@ class HURRAY_EXPORT FileWriter {
   /// says so, and nothing appear: for several files that appear one after the other. Only
   /// `finish` may follow.
   Result<void> complete(const KeyValues& kv = {});
-  /// That of the trailer (04-file.md section 6), once it is written; else 0.
+  /// CRC-32C of the index, as in the trailer (04-file.md section 6), and as `File::kv_crc32c` gives
+  /// it, once they are written; else 0.
   std::uint32_t index_crc32c() const noexcept;
+  std::uint32_t kv_crc32c() const noexcept;
 
  private:
   struct State;

@@ -6,7 +6,7 @@
 
 #include "safetensors_files.hpp"
 
-namespace hurray::cli {
+namespace hurray::formats {
 namespace {
 
 io::Result<SafetensorsHeader> read(const std::string& file) {
@@ -261,4 +261,4 @@ TEST(Safetensors, EveryPrefixAndEveryChangedByte) {
 }
 
 }  // namespace
-}  // namespace hurray::cli
+}  // namespace hurray::formats

@@ -1,6 +1,7 @@
 #include "safetensors.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -8,11 +9,13 @@
 #include <tuple>
 #include <utility>
 
+#include "format.hpp"
+#include "hurray/buffer.hpp"
 #include "hurray/checked.hpp"
 #include "hurray/cursor.hpp"
-#include "text.hpp"
+#include "hurray/descriptor.hpp"
 
-namespace hurray::cli {
+namespace hurray::formats {
 namespace {
 
 constexpr std::string_view metadata_key = "__metadata__";
@@ -489,4 +492,49 @@ io::Result<SafetensorsHeader> read_safetensors_header(std::span<const std::byte>
   });
 }
 
-}  // namespace hurray::cli
+bool is_safetensors(std::span<const std::byte> head, std::uint64_t size) noexcept {
+  if (head.size() <= safetensors_prefix_bytes || size < safetensors_prefix_bytes + 2) return false;
+  return head[safetensors_prefix_bytes] == std::byte{'{'} &&
+         detail::load<std::uint64_t>(head.data()) <= max_safetensors_header_bytes;
+}
+
+io::Result<io::Translation> see_safetensors(const io::ForeignSource& source) {
+  std::array<std::byte, safetensors_prefix_bytes + 1> start{};
+  const auto head = std::span(start).first(
+      static_cast<std::size_t>(std::min<std::uint64_t>(start.size(), source.size)));
+  if (auto read = source.read(head, 0); !read) return read.error();
+  const auto length = safetensors_header_bytes(head, source.size);
+  if (!length) return length.error();
+  if (*length > source.max_index_bytes)
+    return refuse({.code = Errc::limit_exceeded,
+                   .expect = Expect::at_most,
+                   .field = "max_index_bytes",
+                   .what = "bytes of the header",
+                   .expected = source.max_index_bytes,
+                   .found = *length});
+  io::Translation::Builder seen("safetensors");
+  auto header = [&]() -> io::Result<SafetensorsHeader> {
+    auto bytes = Buffer::allocate(safetensors_prefix_bytes + *length);
+    if (!bytes) return io::Error(bytes.error());
+    if (auto read = source.read(bytes->bytes(), 0); !read) return read.error();
+    return read_safetensors_header(bytes->bytes(), source.size);
+  }();
+  if (!header) return std::move(header).error();
+  for (const SafetensorsTensor& tensor : header->tensors) {
+    const auto size = packed_bytes(bits(tensor.dtype), tensor.shape.count());
+    if (!size) return refuse({.code = Errc::overflow, .field = "shape"}, tensor.name);
+    Descriptor descriptor;
+    descriptor.dtype = tensor.dtype;
+    descriptor.shape = tensor.shape;
+    descriptor.buffers = {BufferHandle{.byte_size = *size}};
+    const io::StoredBuffer stored{
+        .offset = header->data_offset + tensor.begin,
+        .size = tensor.end - tensor.begin,
+        .conversion = tensor.dtype == DType::bool_ ? &pack_bools : nullptr};
+    const auto added = seen.add(tensor.name, canonical(std::move(descriptor)), {&stored, 1});
+    if (!added) return added.error();
+  }
+  return seen.finish(header->metadata);
+}
+
+}  // namespace hurray::formats

@@ -13,7 +13,7 @@
 #include "hurray/io/key_values.hpp"
 #include "hurray/shape.hpp"
 
-namespace hurray::cli {
+namespace hurray::formats {
 
 /// The element types of safetensors that have a type of the same encoding here. Bits are stored in
 /// the same order, and shapes count elements, also below a byte; only BOOL takes a whole byte
@@ -77,4 +77,4 @@ io::Result<std::uint64_t> safetensors_header_bytes(std::span<const std::byte> by
 io::Result<SafetensorsHeader> read_safetensors_header(std::span<const std::byte> bytes,
                                                       std::uint64_t file_size);
 
-}  // namespace hurray::cli
+}  // namespace hurray::formats

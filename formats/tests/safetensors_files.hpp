@@ -8,7 +8,7 @@
 #include <string_view>
 
 /// The bytes of a safetensors file, made by hand: any header, any data.
-namespace hurray::cli {
+namespace hurray::formats {
 
 /// The prefix with a chosen length, the header and the data.
 inline std::string safetensors_with_length(std::uint64_t length, std::string_view header,
@@ -35,4 +35,4 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-}  // namespace hurray::cli
+}  // namespace hurray::formats
