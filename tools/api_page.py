@@ -25,7 +25,7 @@ class Stubs:
     def __init__(self):
         self.folder = pathlib.Path(importlib.util.find_spec("hurray").origin).parent
         self.defined = {}
-        for module in ("_hurray", "file", "_sharing", "__init__"):
+        for module in ("_hurray", "file", "_converting", "_sharing", "__init__"):
             for node in self.tree(module).body:
                 if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
                     self.defined.setdefault(node.name, []).append(node)

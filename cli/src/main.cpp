@@ -47,13 +47,18 @@ int run(int argc, char** argv, cli::Session& session) {
   bool no_sync = false;
   auto* convert_command = app.add_subcommand(
       "convert",
-      "Make a .hrry file of a .safetensors or .hrry file; the old target stays until it is whole.");
-  convert_command->add_option("SOURCE", convert.source, "A .safetensors or .hrry file")->required();
-  convert_command->add_option("TARGET", convert.target, "The .hrry file to write")->required();
+      "Make a .hrry file of a .safetensors, .npy or .hrry file, or a .safetensors file of any of\n"
+      "them, told by the target's name; the old target stays until the new one is whole.");
+  convert_command->add_option("SOURCE", convert.source, "A .safetensors, .npy or .hrry file")
+      ->required();
+  convert_command->add_option("TARGET", convert.target, "The .hrry or .safetensors file to write")
+      ->required();
   convert_command->add_flag("--no-checksums", no_checksums, "Leave out the checksums of the data");
   convert_command->add_flag("--no-sync", no_sync, "Do not wait for the disk");
   convert_command->add_flag("--json", session.json, "One JSON object with a version");
-  convert_command->footer("Example: hurray convert model.safetensors model.hrry");
+  convert_command->footer(
+      "Examples: hurray convert model.safetensors model.hrry\n"
+      "          hurray convert model.hrry model.safetensors");
 
   cli::VerifyRequest verify;
   auto* verify_command = app.add_subcommand(

@@ -705,6 +705,31 @@ Result<std::vector<BufferSource>> File::sources(std::size_t i) const {
   });
 }
 
+Result<std::optional<File::MappedBytes>> File::mapped_bytes(std::size_t i) const {
+  using Found = std::optional<MappedBytes>;
+  return contain(Origin::file, [&]() -> Result<Found> {
+    const auto entry = state_->listed(i);
+    if (!entry) return entry.error();
+    if (state_->mapping == nullptr) return Found();
+    const auto described = state_->describe(i);
+    if (!described) return described.error();
+    const auto& buffers = described->descriptor.buffers;
+    if (buffers.empty() || buffers[0].byte_size == 0) return Found();
+    const std::uint64_t size = buffers[0].byte_size;
+    const auto at = state_->source.stored_at(described->placement.buffers[0], size);
+    if (!at || *at > state_->mapped.size() || size > state_->mapped.size() - *at) return Found();
+    const auto start = static_cast<std::size_t>(*at);
+    const std::size_t before =
+        (reinterpret_cast<std::uintptr_t>(state_->mapped.data()) + start) % min_buffer_alignment;
+    if (before > start) return Found();
+    const auto bytes =
+        state_->mapped.subspan(start - before, static_cast<std::size_t>(size) + before);
+    return Found({Buffer::borrow(bytes.data(), bytes.size(), state_->mapping,
+                                 state_->options.mode == Mode::map),
+                  before});
+  });
+}
+
 Result<Buffer> File::raw_bytes(std::size_t i) const {
   return contain(Origin::file, [&]() -> Result<Buffer> {
     const auto entry = state_->listed(i);

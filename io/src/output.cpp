@@ -8,6 +8,7 @@
 
 #include "hurray/io/replace_file.hpp"
 #include "hurray/result.hpp"
+#include "patience.hpp"
 
 namespace hurray::io {
 
@@ -195,10 +196,28 @@ Result<void> Output::commit(bool sync) {
 }
 
 Result<void> replace_file(std::string path, std::span<const std::byte> bytes, bool sync) {
-  auto output = Output::create(std::move(path), Origin::file);
-  if (!output) return std::move(output).error();
-  if (auto written = output->write({&bytes, 1}); !written) return written;
-  return output->commit(sync);
+  return replace_file_with(std::move(path), [&](const PutBytes& put) { return put(bytes); },
+                           {.sync = sync});
+}
+
+Result<void> replace_file_with(std::string path,
+                               const std::function<Result<void>(const PutBytes&)>& write,
+                               const ReplaceOptions& options) {
+  return contain(Origin::file, [&]() -> Result<void> {
+    Patience patience(options.interrupted);
+    const auto question = patience.question();
+    auto output =
+        Output::create(std::move(path), Origin::file, options.expected_bytes, options.interrupted);
+    if (!output) return std::move(output).error();
+    const auto put = [&](std::span<const std::byte> bytes) -> Result<void> {
+      if (auto written = output->write({&bytes, 1}, question); !written) return written;
+      if (patience.ended())
+        return system::to_error(system::stopped(), Origin::file, output->path());
+      return {};
+    };
+    if (auto written = write(put); !written) return written;
+    return output->commit(options.sync);
+  });
 }
 
 void Output::abandon() noexcept {

@@ -9,7 +9,7 @@ Making them: zeros, ones, empty, full, zeros_like, ones_like, empty_like, full_l
 Arrays of others: from_numpy, from_torch, from_scipy, sparse_coo, from_dlpack, from_hurray, asarray,
     aligned_allocator, AlignedAllocatorCtx; back with numpy.asarray(t) and t.to_numpy(), t.to_torch(),
     t.to_scipy(), DLPack, the buffer protocol
-Files: save, save_async, FileWriter, load, load_kv, open, file
+Files: save, save_async, FileWriter, load, load_kv, open, convert, file
 Between processes: share
 Streams: StreamWriter, StreamReader, StreamDecoder
 Element types and devices: Dtype, dtype, buffer_size_bytes, Device, device; float16, bfloat16, float32,
@@ -23,6 +23,9 @@ Printing: set_print_options, get_print_options, print_options, PrintOptionsCtx
 Errors: InvalidDescriptorError, BufferError, CopyRequiredError, UnsupportedError, FileError, StreamError,
     InternalError
 Constants: MIN_BUFFER_ALIGNMENT, PAGE_ALIGNMENT
+
+The modules hurray.numpy, hurray.torch and hurray.jax, each imported where it is wanted, read and write files
+through the calls that programs for safetensors make.
 
 Every function says in its help what it takes, what it gives and what it raises.
 """
@@ -112,6 +115,7 @@ from ._hurray import (
     zeros,
     zeros_like,
 )
+from ._converting import convert
 from ._sharing import share
 from . import device, dtype, file
 from .dtype import (
@@ -185,6 +189,7 @@ __all__ = [
     "bfloat16",
     "bool",
     "buffer_size_bytes",
+    "convert",
     "decode_quantization",
     "device",
     "dtype",

@@ -410,6 +410,7 @@ void bind_file(nb::module_& m);
 void bind_save(nb::module_& m);
 void bind_file_writer(nb::module_& m);
 void bind_save_async(nb::module_& m);
+void bind_formats(nb::module_& m);
 void bind_share(nb::module_& m);
 void bind_stream(nb::module_& m);
 void bind_transport(nb::module_& m);  // what Python's objects need at the interpreter's end

@@ -1,4 +1,5 @@
 #include "hurray/io/file.hpp"
+#include "hurray/formats/convert.hpp"
 #include "hurray/formats/formats.hpp"
 #include "hurray/io/file_set.hpp"
 #include "hurray/io/slice.hpp"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
@@ -71,8 +73,9 @@ std::optional<bool> verify_argument(nb::handle verify) {
 /// `verify` and the limits of 04-file.md section 12, as keywords of `load` and `open`. `None`: the
 /// default.
 struct Limits {
-  nb::object verify, index_bytes, tensors, kv_bytes, descriptor_bytes, tensor_bytes,
-      composite_depth, spool_bytes;
+  nb::object verify = nb::none(), index_bytes = nb::none(), tensors = nb::none(),
+             kv_bytes = nb::none(), descriptor_bytes = nb::none(), tensor_bytes = nb::none(),
+             composite_depth = nb::none(), spool_bytes = nb::none();
 
   std::optional<bool> verifies() const { return verify_argument(verify); }
 
@@ -350,8 +353,9 @@ Identity identity_of(const io::FileSet& file) noexcept {
 /// `io::FileSet` is a value that is shared.
 class PyFile {
  public:
-  PyFile(nb::handle path, nb::handle mode, const Limits& limits)
-      : PyFile(open_file(path, mode, io::Mode::map, limits), limits) {}
+  /// `mapped`: the default mode of what can be mapped well.
+  PyFile(nb::handle path, nb::handle mode, const Limits& limits, io::Mode mapped = io::Mode::map)
+      : PyFile(open_file(path, mode, mapped, limits), limits) {}
   /// Opened on first use, if it is still that file.
   PyFile(std::string path, io::Mode mode, Limits limits, Identity expected)
       : expected_(expected), path_(std::move(path)), mode_(mode), limits_(std::move(limits)) {}
@@ -435,6 +439,42 @@ class PyFile {
         return std::move(item.tensor);
       });
     })));
+  }
+
+  /// Plain elements of a file of another format as they lie in the mapping, for consumers that need
+  /// no 64: the bytes in a tensor that starts on 64 before them, where in it they start, type and
+  /// shape. None where that is not so.
+  nb::object mapped_elements(const io::FileSet& file, std::size_t i) {
+    struct Elements {
+      io::File::MappedBytes bytes;
+      hurray::Descriptor descriptor;
+    };
+    const io::File* one = file.place(i).first;
+    const std::size_t entry = file.place(i).second;
+    if (one->format() == "hrry" || one->mapping() == nullptr) return nb::none();
+    auto found = unwrap_waited(without_gil([&]() -> io::Result<std::optional<Elements>> {
+      auto descriptor = one->descriptor(entry);
+      if (!descriptor) return std::move(descriptor).error();
+      if (!std::holds_alternative<RowMajor>(descriptor->layout) || descriptor->byte_offset != 0 ||
+          descriptor->quantization() != nullptr || is_sub_byte(descriptor->dtype))
+        return std::optional<Elements>();
+      auto bytes = one->mapped_bytes(entry);
+      if (!bytes) return std::move(bytes).error();
+      if (!*bytes) return std::optional<Elements>();
+      return std::optional(Elements{**std::move(bytes), *std::move(descriptor)});
+    }));
+    if (!found) return nb::none();
+    const Buffer& memory = found->bytes.memory;
+    hurray::Descriptor plain;
+    plain.dtype = DType::uint8;
+    plain.shape = Shape{memory.size()};
+    plain.buffers = BufferTable{BufferHandle{.byte_size = memory.size()}};
+    std::vector<Buffer> buffers;
+    buffers.push_back(Buffer::borrow(memory.data(), memory.size(), hold_of(i, one->mapping()),
+                                     memory.readonly()));
+    return nb::make_tuple(wrap_tensor(unwrap(bind(std::move(plain), std::move(buffers)))),
+                          found->bytes.start, dtype_object(found->descriptor.dtype),
+                          wrap_shape(found->descriptor.shape));
   }
 
   /// The names of items at the top, or of what they bind, in the file's order.
@@ -639,6 +679,42 @@ std::uint64_t prefetch(const PyFile& self, nb::handle plan, nb::handle max_bytes
   return unwrap_waited(without_gil([&] { return file.prefetch(wanted, limit); }));
 }
 
+/// `progress`: None, or called a few times a second with the bytes done and all bytes.
+void convert(const PyFile& self, nb::handle target, bool checksums, bool sync,
+             nb::handle progress) {
+  const io::FileSet file = self.file();
+  const std::string path = path_argument(target);
+  std::uint64_t total = 0, done = 0;
+  std::chrono::steady_clock::time_point next{};
+  bool failed = false;
+  const auto tell = [&] {
+    const auto now = std::chrono::steady_clock::now();
+    if (progress.is_none() || failed || (now < next && done != total)) return;
+    next = now + std::chrono::milliseconds(200);
+    const WithGil gil;
+    try {
+      progress(done, total);
+    } catch (nb::python_error& error) {
+      error.restore();
+      failed = true;
+    }
+  };
+  const formats::ConvertOptions options{.checksums = checksums,
+                                        .sync = sync,
+                                        .interrupted = [&] { return failed || signal_raised(); },
+                                        .total =
+                                            [&](std::uint64_t bytes) {
+                                              total = bytes;
+                                              tell();
+                                            },
+                                        .progress =
+                                            [&](std::uint64_t bytes) {
+                                              done += bytes;
+                                              tell();
+                                            }};
+  unwrap_waited(without_gil([&] { return formats::convert(file, path, options); }));
+}
+
 nb::object descriptor_of(const PyFile& self, nb::handle name) {
   const io::FileSet file = self.file();
   return descriptor(file, entry_argument(file, name));
@@ -779,6 +855,23 @@ void bind_file(nb::module_& m) {
           "io", [](const PyFile& self) { return self.file().read_counts(); },
           nb::sig("def io(self) -> ReadCounts"),
           "What reading data of tensors has cost so far, mapped ones left out.")
+      .def(
+          "_mapped_elements",
+          [](PyFile& self, nb::handle name) {
+            const io::FileSet open = self.file();
+            return self.mapped_elements(open, entry_argument(open, name));
+          },
+          nb::arg("name"),
+          nb::sig(
+              "def _mapped_elements(self, name: str) -> tuple[hurray.Tensor, int, hurray.Dtype, "
+              "tuple[int, ...]] | None"),
+          "Plain elements of a file of another format where they are mapped: bytes from 64 before\n"
+          "them on, where they start, type and shape.")
+      .def("_convert", convert, nb::arg("target"), nb::kw_only(), nb::arg("checksums") = true,
+           nb::arg("sync") = true, nb::arg("progress").none() = nb::none(),
+           nb::sig("def _convert(self, target: str | os.PathLike[str], *, checksums: bool = True, "
+                   "sync: bool = True, progress: typing.Any = None) -> None"),
+           "Make one file of this one.")
       .def("descriptor", descriptor_of, nb::arg("name"),
            nb::sig("def descriptor(self, name: str) -> hurray.Descriptor"),
            "The stored descriptor, declared alignment included; no data are touched. Raises "
@@ -932,6 +1025,14 @@ void bind_file(nb::module_& m) {
         "Raises FileError (also for an unknown name), InvalidDescriptorError, UnsupportedError,\n"
         "ValueError.");
   });
+  m.def(
+      "_open_writable",
+      [](nb::handle path, nb::handle mode) {
+        return std::make_unique<PyFile>(path, mode, Limits{}, io::Mode::copy_on_write);
+      },
+      nb::arg("path"), nb::arg("mode").none() = nb::none(),
+      nb::sig("def _open_writable(path: typing.Any, mode: str | None = None) -> hurray.file.File"),
+      "As `open`, but tensors are writable by default, as those of `load`.");
   m.def("load_kv", load_kv, nb::arg("path"),
         nb::sig("def load_kv(path: str | os.PathLike[str] | int | typing.IO[bytes]) -> dict[str, "
                 "typing.Any]"),

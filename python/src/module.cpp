@@ -48,6 +48,7 @@ NB_MODULE(_hurray, m) {
   bind_save(m);
   bind_file_writer(m);
   bind_save_async(m);
+  bind_formats(m);
   bind_share(m);
   bind_transport(m);
   bind_stream(m);

@@ -56,7 +56,7 @@ from hurray._hurray import UnknownLayout as UnknownLayout
 
 class UnsupportedError(NotImplementedError):
     ...
-__all__: list = ['AlignedAllocatorCtx', 'BlockPagedLayout', 'BufferError', 'BufferHandle', 'ColMajorLayout', 'Composite', 'CompositeLayout', 'CooLayout', 'CopyRequiredError', 'CscLayout', 'CsfLayout', 'CsrLayout', 'Descriptor', 'Device', 'Dtype', 'ExtensionType', 'FileError', 'FileWriter', 'HilbertLayout', 'InternalError', 'InvalidDescriptorError', 'Layout', 'MIN_BUFFER_ALIGNMENT', 'MXFP', 'MortonLayout', 'NF4', 'PAGE_ALIGNMENT', 'PerBlockAffine', 'PerChannelAffine', 'PerTensorAffine', 'PrintOptionsCtx', 'PrivateExtensionLayout', 'RowMajorLayout', 'Shard', 'Statistics', 'StreamDecoder', 'StreamError', 'StreamReader', 'StreamWriter', 'StridedLayout', 'Tensor', 'TiledLayout', 'UnknownLayout', 'UnsupportedError', 'aligned_allocator', 'arange', 'asarray', 'bfloat16', 'bool', 'buffer_size_bytes', 'decode_quantization', 'device', 'dtype', 'empty', 'empty_like', 'eye', 'file', 'float16', 'float32', 'float64', 'from_dlpack', 'from_hurray', 'from_numpy', 'from_scipy', 'from_torch', 'full', 'full_like', 'get_print_options', 'int16', 'int32', 'int64', 'int8', 'layout_tag_kind', 'linspace', 'load', 'load_kv', 'ones', 'ones_like', 'print_options', 'save', 'save_async', 'set_print_options', 'share', 'sparse_coo', 'uint16', 'uint32', 'uint64', 'uint8', 'validate_colocation', 'zeros', 'zeros_like']
+__all__: list = ['AlignedAllocatorCtx', 'BlockPagedLayout', 'BufferError', 'BufferHandle', 'ColMajorLayout', 'Composite', 'CompositeLayout', 'CooLayout', 'CopyRequiredError', 'CscLayout', 'CsfLayout', 'CsrLayout', 'Descriptor', 'Device', 'Dtype', 'ExtensionType', 'FileError', 'FileWriter', 'HilbertLayout', 'InternalError', 'InvalidDescriptorError', 'Layout', 'MIN_BUFFER_ALIGNMENT', 'MXFP', 'MortonLayout', 'NF4', 'PAGE_ALIGNMENT', 'PerBlockAffine', 'PerChannelAffine', 'PerTensorAffine', 'PrintOptionsCtx', 'PrivateExtensionLayout', 'RowMajorLayout', 'Shard', 'Statistics', 'StreamDecoder', 'StreamError', 'StreamReader', 'StreamWriter', 'StridedLayout', 'Tensor', 'TiledLayout', 'UnknownLayout', 'UnsupportedError', 'aligned_allocator', 'arange', 'asarray', 'bfloat16', 'bool', 'buffer_size_bytes', 'convert', 'decode_quantization', 'device', 'dtype', 'empty', 'empty_like', 'eye', 'file', 'float16', 'float32', 'float64', 'from_dlpack', 'from_hurray', 'from_numpy', 'from_scipy', 'from_torch', 'full', 'full_like', 'get_print_options', 'int16', 'int32', 'int64', 'int8', 'layout_tag_kind', 'linspace', 'load', 'load_kv', 'ones', 'ones_like', 'print_options', 'save', 'save_async', 'set_print_options', 'share', 'sparse_coo', 'uint16', 'uint32', 'uint64', 'uint8', 'validate_colocation', 'zeros', 'zeros_like']
 __version__: str
 from hurray._hurray import aligned_allocator as aligned_allocator
 from hurray._hurray import arange as arange
@@ -64,6 +64,7 @@ from hurray._hurray import asarray as asarray
 bfloat16: Dtype
 bool: Dtype
 from hurray._hurray import buffer_size_bytes as buffer_size_bytes
+from hurray._converting import convert as convert
 from hurray._hurray import decode_quantization as decode_quantization
 from hurray import device as device
 from hurray import dtype as dtype

@@ -294,6 +294,7 @@ def files(path: Path, t: hurray.Tensor) -> None:
     assert saved is None
     loaded = hurray.load(os.fspath(path), names=["t"], mode="map", verify=True)
     kv: dict[str, Any] = hurray.load_kv(path)
+    hurray.convert(path, "m.safetensors", progress=lambda done, total: None, checksums=True, sync=False)
     print(kv)
     for name, item in loaded.items():
         if isinstance(item, hurray.Composite):

@@ -238,6 +238,14 @@ class HURRAY_EXPORT File {
   /// The buffers of entry `i` where they are, read when they are written elsewhere and not before,
   /// which no sum is compared with. They share the open file.
   Result<std::vector<BufferSource>> sources(std::size_t i) const;
+  /// The mapping from the multiple of 64 before the stored bytes of buffer 0 of entry `i` to their
+  /// end, and where in it they start; none where they are not mapped as they stand. For consumers
+  /// that need less than 64.
+  struct MappedBytes {
+    Buffer memory;
+    std::size_t start = 0;
+  };
+  Result<std::optional<MappedBytes>> mapped_bytes(std::size_t i) const;
   /// The data region of entry `i`, buffers and the padding between them (row 25 of section 12).
   Result<Buffer> raw_bytes(std::size_t i) const;
 
