@@ -14,8 +14,9 @@
 
 #include "command.hpp"
 #include "hurray/descriptor.hpp"
+#include "hurray/formats/formats.hpp"
 #include "hurray/io/file.hpp"
-#include "hurray/printer.hpp"
+#include "key_values.hpp"
 #include "members.hpp"
 #include "system.hpp"
 #include "text.hpp"
@@ -29,10 +30,6 @@ constexpr DecodeOptions strict{.agreed = everything};
 constexpr DecodeOptions showing{.permissive = true, .agreed = everything};
 
 constexpr std::uint64_t unknown_count = std::numeric_limits<std::uint64_t>::max();
-
-std::string plural(std::uint64_t n, std::string_view thing) {
-  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
-}
 
 std::string size_text(std::uint64_t bytes) {
   return bytes < 1024 ? human(bytes) : fmt::format("{} bytes ({})", bytes, human(bytes));
@@ -124,13 +121,6 @@ io::Result<std::vector<FieldRow>> rows_of(const Encoded& encoded) {
       !described)
     return described.error();
   return rows;
-}
-
-/// Why a descriptor cannot be shown, without the path and name that stand beside it.
-std::string reason(io::Error error) {
-  error.path.clear();
-  error.tensor.clear();
-  return to_string(error);
 }
 
 /// Why only permissive readers take this descriptor, whose encoding `bytes` returns; none where
@@ -228,61 +218,6 @@ int show_descriptor(const io::Result<Descriptor>& descriptor, const Encoded& enc
 
 // --- A .hrry file ---
 
-template <class T>
-constexpr bool is_single =
-    std::is_arithmetic_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, io::Bytes>;
-
-std::string text_of(const std::string& text) { return quote(text); }
-std::string text_of(const io::Bytes& bytes) {
-  return fmt::format("<{}> {}", plural(bytes.size(), "byte"), hex(bytes, 16));
-}
-std::string text_of(double number) { return to_text(number); }
-std::string text_of(std::integral auto number) { return fmt::format("{}", number); }
-
-std::string value_text(const io::KvValue& value) {
-  static constexpr std::size_t most = 8;
-  return std::visit(
-      []<class T>(const T& held) {
-        if constexpr (is_single<T>) {
-          return text_of(held);
-        } else {
-          std::string text = "[";
-          for (std::size_t i = 0; i < std::min<std::size_t>(held.size(), most); ++i) {
-            if (i != 0) text += ", ";
-            text += text_of(static_cast<const typename T::value_type&>(held[i]));
-          }
-          if (held.size() > most) text += fmt::format(", … ({} in all)", held.size());
-          return text + ']';
-        }
-      },
-      value);
-}
-
-bool is_array(const io::KvValue& value) {
-  return std::visit([]<class T>(const T&) { return !is_single<T>; }, value);
-}
-
-void json_of(Json& json, const io::Bytes& bytes) { json.value(hex(bytes, bytes.size())); }
-void json_of(Json& json, const auto& value) { json.value(value); }
-
-void value_members(Json& json, const io::KvValue& value) {
-  json.member("type", io::type_name(value));
-  json.member("array", is_array(value));
-  json.key("value");
-  std::visit(
-      [&]<class T>(const T& held) {
-        if constexpr (is_single<T>) {
-          json_of(json, held);
-        } else {
-          json.begin_array();
-          for (std::size_t i = 0; i < held.size(); ++i)
-            json_of(json, static_cast<const typename T::value_type&>(held[i]));
-          json.end_array();
-        }
-      },
-      value);
-}
-
 void entry_members(Json& json, const io::Entry& entry) {
   json.member("name", entry.name);
   json.member("data_offset", entry.data_offset);
@@ -329,8 +264,9 @@ std::string header_text(const io::File& file) {
   const io::FileHeader& header = file.header();
   const io::FileTrailer& trailer = file.trailer();
   std::string text =
-      fmt::format("{}: Hurray file {}.{}, {}\n", io::printable(file.path()), header.version_major,
-                  header.version_minor, size_text(file.size_bytes()));
+      fmt::format("{}: {}Hurray file {}.{}, {}\n", io::printable(file.path()),
+                  file.format() == "hrry" ? "" : std::string(file.format()) + " file, seen as ",
+                  header.version_major, header.version_minor, size_text(file.size_bytes()));
   text += fmt::format("  tensors    {}, first at {}, buffers on multiples of {}{}\n", file.size(),
                       header.first_descriptor_offset, header.data_buffer_alignment,
                       header.tensor_count_hint == unknown_count
@@ -346,17 +282,6 @@ std::string header_text(const io::File& file) {
                             trailer.kv_offset);
   text += fmt::format("  checksums  {}\n", file.has_checksums() ? "present" : "none");
   return text;
-}
-
-std::string key_values_text(const io::KeyValues& kv) {
-  if (kv.empty()) return {};
-  Table table({{"KEY"}, {"TYPE"}, {"VALUE"}});
-  for (const auto& [key, value] : kv) {
-    table.add({io::printable(key),
-               fmt::format("{}{}", io::type_name(value), is_array(value) ? "[]" : ""),
-               value_text(value)});
-  }
-  return '\n' + table.text();
 }
 
 int list_file(const io::File& file, Session& session) {
@@ -381,18 +306,11 @@ int list_file(const io::File& file, Session& session) {
     Json json(session.output);
     json.begin_document("file");
     json.member("path", file.path());
+    json.member("format", file.format());
     json.member("size", file.size_bytes());
     header_members(json, file);
     json.member("checksums", file.has_checksums());
-    json.key("kv");
-    json.begin_array();
-    for (const auto& [key, value] : file.kv()) {
-      json.begin_object();
-      json.member("key", key);
-      value_members(json, value);
-      json.end_object();
-    }
-    json.end_array();
+    key_value_members(json, file.kv());
     json.key("tensors");
     json.begin_array();
     for (std::size_t i = 0; i < file.size(); ++i) {
@@ -418,7 +336,8 @@ int list_file(const io::File& file, Session& session) {
     json.member("bytes", bytes);
     json.end_document();
   } else {
-    session.output.write(header_text(file) + key_values_text(file.kv()));
+    session.output.write(header_text(file) +
+                         (file.kv().empty() ? std::string() : '\n' + key_values_table(file.kv())));
     Table table({{"NAME"},
                  {"DTYPE"},
                  {"SHAPE"},
@@ -499,7 +418,9 @@ int show_tensor(const io::File& file, const std::string& tensor, Session& sessio
 }
 
 int inspect_file(const InspectRequest& request, Session& session) {
-  const auto file = io::File::open(request.path, {.permissive = true, .agreed = everything});
+  io::OpenOptions options{.permissive = true, .agreed = everything};
+  options.foreign = formats::reader();
+  const auto file = io::File::open(request.path, options);
   if (!file) return session.fail(file.error());
   return request.name.empty() ? list_file(*file, session)
                               : show_tensor(*file, request.name, session);

@@ -73,6 +73,12 @@ void Json::separate() {
   after_key_ = false;
 }
 
+std::string Session::paint(Style style, std::string_view text) const {
+  if (!colours) return std::string(text);
+  const int code = style == Style::bold ? 1 : style == Style::red ? 31 : 32;
+  return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
 int Session::fail(const io::Error& error) {
   complain(to_string(error));
   if (json) {
@@ -87,6 +93,12 @@ int Session::fail(const io::Error& error) {
 void complain(std::string_view line) {
   const std::string text = fmt::format("hurray: {}\n", line);
   std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+std::string reason(io::Error error) {
+  error.path.clear();
+  error.tensor.clear();
+  return to_string(error);
 }
 
 void error_members(Json& json, const io::Error& error) {

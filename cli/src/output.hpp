@@ -1,7 +1,9 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,10 +68,17 @@ class Json {
   bool after_key_ = false;
 };
 
+enum class Style : std::uint8_t { bold, red, green };
+
 /// What a command runs with: where its results go, and how.
 struct Session {
   Output output;
   bool json = false;
+  bool colours = false;                     ///< Somebody watches who wants them.
+  std::optional<std::size_t> columns = {};  ///< Of the terminal that results go to.
+
+  /// `text` in a colour, where there are colours.
+  std::string paint(Style style, std::string_view text) const;
 
   /// Says what went wrong, on standard error and in `--json`; returns the exit code.
   int fail(const io::Error& error);
@@ -77,6 +86,9 @@ struct Session {
 
 /// "hurray: " and a line for a person, on standard error.
 void complain(std::string_view line);
+
+/// The sentence of `error` without the path and name that stand beside it.
+std::string reason(io::Error error);
 
 /// `code`, `message` and the place of `error`, as members of the object that is open.
 void error_members(Json& json, const io::Error& error);

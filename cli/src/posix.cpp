@@ -1,13 +1,17 @@
 #define _FILE_OFFSET_BITS 64
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
+#include <cstdlib>
+#include <string_view>
 
 #include "system.hpp"
 
@@ -77,6 +81,29 @@ void SourceFile::read_ahead() const noexcept {
 }
 
 bool errors_go_to_a_terminal() noexcept { return ::isatty(STDERR_FILENO) == 1; }
+
+bool output_goes_to_a_terminal() noexcept { return ::isatty(STDOUT_FILENO) == 1; }
+
+std::optional<std::size_t> output_columns() noexcept {
+  if (!output_goes_to_a_terminal()) return std::nullopt;
+  if (const char* given = std::getenv("COLUMNS")) {
+    const std::string_view text(given);
+    std::size_t columns = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), columns);
+    if (code == std::errc{} && end == text.data() + text.size() && columns != 0) return columns;
+  }
+  struct winsize window{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0) return std::nullopt;
+  return window.ws_col;
+}
+
+bool output_has_colours() noexcept {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string_view(value != nullptr ? value : "");
+  };
+  return output_goes_to_a_terminal() && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
+}
 
 bool is_standard_output(const std::string& path) noexcept {
   struct stat there{}, output{};

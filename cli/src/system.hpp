@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -43,6 +44,15 @@ class SourceFile {
 
 /// Somebody watches standard error.
 bool errors_go_to_a_terminal() noexcept;
+
+/// Somebody watches standard output.
+bool output_goes_to_a_terminal() noexcept;
+
+/// Columns of the terminal that standard output goes to, of which the variable COLUMNS knows
+/// better; none where it goes elsewhere.
+std::optional<std::size_t> output_columns() noexcept;
+/// Standard output goes to a terminal that shows colours, and NO_COLOR does not forbid them.
+bool output_has_colours() noexcept;
 
 /// `path` leads to where standard output goes.
 bool is_standard_output(const std::string& path) noexcept;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "command.hpp"
+#include "hurray/formats/formats.hpp"
 #include "system.hpp"
 #include "text.hpp"
 
@@ -35,6 +36,7 @@ int verify(const VerifyRequest& request, Session& session) {
   io::OpenOptions open;
   open.mode = io::Mode::memory;
   open.agreed.all = true;
+  open.foreign = formats::reader();
   open.interrupted = signalled;
   Json json(session.output);
   if (session.json) {

@@ -52,7 +52,16 @@ TEST_F(Command, VersionAndHelp) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--help"},
                                                 {"inspect", "--help"},
                                                 {"convert", "--help"},
-                                                {"verify", "--help"}}) {
+                                                {"verify", "--help"},
+                                                {"ls", "--help"},
+                                                {"kv", "--help"},
+                                                {"kv", "get", "--help"},
+                                                {"kv", "set", "--help"},
+                                                {"kv", "rm", "--help"},
+                                                {"cat", "--help"},
+                                                {"extract", "--help"},
+                                                {"diff", "--help"},
+                                                {"stats", "--help"}}) {
     const Ran help = run(words);
     EXPECT_EQ(help.code, 0);
     EXPECT_NE(help.out.find("Example"), std::string::npos) << help.out;
@@ -191,7 +200,7 @@ TEST_F(Command, JsonOfAFile) {
             "\n");
   EXPECT_EQ(
       run({"inspect", "--json", "m.hrry"}).out,
-      R"({"version":1,"kind":"file","path":"m.hrry","size":12551,)"
+      R"({"version":1,"kind":"file","path":"m.hrry","format":"hrry","size":12551,)"
       R"("header":{"container_version":"1.0","file_flags":["HAS_KV_METADATA","HAS_INDEX_CRC32C"],)"
       R"("data_buffer_alignment":4096,"first_descriptor_offset":64,"tensor_count_hint":3},)"
       R"("trailer":{"index_offset":12392,"index_length":119,"kv_offset":12296,"kv_length":95,)"
@@ -584,13 +593,31 @@ TEST_F(Command, BrokenTensorsStandInTheList) {
   EXPECT_EQ(run({"inspect", "m.hrry", "w"}).code, 1);
 }
 
-TEST_F(Command, OtherFilesAreNamed) {
+TEST_F(Command, FilesOfOtherFormatsAreSeenAsTheyWouldBeConverted) {
   put(at("m.safetensors"), small);
-  const Ran ran = run({"inspect", "m.safetensors", "--json"});
+  const Ran shown = run({"inspect", "m.safetensors"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_TRUE(shown.out.starts_with("m.safetensors: safetensors file, seen as Hurray file 1.0, "))
+      << shown.out;
+  EXPECT_EQ(run({"convert", "--no-checksums", "m.safetensors", "m.hrry"}).code, 0);
+  for (const std::string name : {"w", "none", "mask"}) {
+    const std::string one = run({"inspect", "m.safetensors", name}).out;
+    const std::string other = run({"inspect", "m.hrry", name}).out;
+    EXPECT_EQ(one.substr(one.find('\n')), other.substr(other.find('\n')));
+  }
+  EXPECT_EQ(run({"verify", "m.safetensors"}).code, 0);
+  EXPECT_EQ(run({"diff", "m.safetensors", "m.hrry"}).code, 0);
+  EXPECT_EQ(run({"convert", "m.hrry", "again.safetensors"}).code, 0);
+  EXPECT_EQ(run({"diff", "m.safetensors", "again.safetensors"}).code, 0);
+  EXPECT_EQ(run({"ls", "m.safetensors"}).out.substr(0, 40),
+            run({"ls", "m.hrry"}).out.substr(0, 40));
+}
+
+TEST_F(Command, OtherFilesAreNamed) {
+  put(at("m.zip"), "PK\3\4 and more");
+  const Ran ran = run({"inspect", "m.zip", "--json"});
   EXPECT_EQ(ran.code, 1);
-  EXPECT_NE(ran.err.find("a safetensors file; `hurray convert` makes a .hrry file of it"),
-            std::string::npos)
-      << ran.err;
+  EXPECT_NE(ran.err.find("a zip archive; unpack it first"), std::string::npos) << ran.err;
   EXPECT_TRUE(ran.out.starts_with(R"({"version":1,"kind":"error","code":"invalid magic",)"))
       << ran.out;
 }

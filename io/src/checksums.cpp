@@ -99,6 +99,19 @@ Finding mismatch(const Source& source, std::string_view tensor, Finding about,
   return about;
 }
 
+/// Appends the entry with `payload`, in which the sums of tensors stand, and puts the rest in.
+Result<void> append(Bytes& kv_section, Head head, std::span<const std::byte> payload) {
+  if (auto appended = append_checksums(kv_section, payload); !appended) return appended;
+  const auto section = std::span<std::byte>(kv_section);
+  const auto own = section.last(payload.size());
+  head.kv_sum = crc32c(section.first(section.size() - own.size()));
+  Writer start(own, Origin::file);
+  fields(head, start);
+  Writer end(own.last(sum_bytes), Origin::file);
+  end("self_crc32c", crc32c(own.first(own.size() - sum_bytes)));
+  return {};
+}
+
 }  // namespace
 
 Finding mismatch(const Source& source, std::string_view tensor, Finding about) {
@@ -284,6 +297,18 @@ std::optional<Finding> RegionSums::compare(const Source& source, std::uint64_t c
   return mismatch(source, entry_.name, std::move(finding));
 }
 
+Result<void> ChecksumTable::append_to(Bytes& kv_section, std::span<const std::byte> header,
+                                      std::span<const std::byte> index) const {
+  return contain(Origin::file, [&] {
+    Head head;
+    head.chunk_log2 = static_cast<std::uint8_t>(chunk_log2_);
+    head.index_sum = crc32c(index);
+    head.header_sum = crc32c(header);
+    head.tensors = first_sums_.size();
+    return append(kv_section, head, payload_.bytes());
+  });
+}
+
 Checksums::Checksums(std::span<const std::byte> header, std::uint64_t payload_limit) noexcept
     : payload_limit_(payload_limit), header_sum_(crc32c(header)) {}
 
@@ -355,16 +380,11 @@ Result<void> Checksums::append_to(Bytes& kv_section, std::span<const std::byte> 
     }
 
     Bytes payload(static_cast<std::size_t>(fixed) + sum_bytes * sums.size());
-    if (auto appended = append_checksums(kv_section, payload); !appended) return appended;
-    const auto section = std::span<std::byte>(kv_section);
-    const auto own = section.last(payload.size());
-    head.kv_sum = crc32c(section.first(section.size() - own.size()));
-
-    Writer writer(own, Origin::file);
-    fields(head, writer);
+    Writer writer(
+        std::span<std::byte>(payload).subspan(static_cast<std::size_t>(fixed - sum_bytes)),
+        Origin::file);
     for (const std::uint32_t sum : sums) writer("sums[]", sum);
-    writer("self_crc32c", crc32c(own.first(own.size() - sum_bytes)));
-    return {};
+    return append(kv_section, head, payload);
   });
 }
 

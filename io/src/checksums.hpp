@@ -75,6 +75,10 @@ class ChecksumTable {
     return sum(first_sums_[k] + 1 + static_cast<std::size_t>(chunk));
   }
   std::uint64_t chunk_bytes() const noexcept { return std::uint64_t{1} << chunk_log2_; }
+  /// Appends an entry with the same sums of tensors to a section of other entries; it goes with
+  /// exactly this header and index. Precondition: the state is `valid`.
+  Result<void> append_to(Bytes& kv_section, std::span<const std::byte> header,
+                         std::span<const std::byte> index) const;
 
  private:
   std::uint32_t sum(std::size_t i) const noexcept {

@@ -132,6 +132,13 @@ Result<void> write_all(int descriptor, std::span<const std::span<const std::byte
                        const Interrupted& interrupted = {},
                        const std::optional<std::chrono::milliseconds>& timeout = {});
 
+/// Puts `size` bytes of the file `from`, from `offset` on, where the file `to` is being written:
+/// shared where the volume can and both are at a block's start, else copied without passing through
+/// this program. How many bytes that were: fewer, and possibly none, where the system cannot, or
+/// `from` ends. `to` is written on behind them.
+Result<std::uint64_t> copy_range(int from, std::uint64_t offset, std::uint64_t size, int to,
+                                 const Interrupted& interrupted = {});
+
 /// Waits until the disk has the bytes. After a failure nothing is known: never call it again.
 Result<void> sync(int descriptor);
 /// Hands over what the system still holds back, as closing does, and tells how that went.

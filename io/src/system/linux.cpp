@@ -4,10 +4,12 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -351,6 +353,40 @@ Result<void> write_all(int descriptor, std::span<const std::span<const std::byte
     }
     if (interrupted && interrupted()) return stopped();
   }
+}
+
+Result<std::uint64_t> copy_range(int from, std::uint64_t offset, std::uint64_t size, int to,
+                                 const Interrupted& interrupted) {
+  constexpr std::uint64_t longest = std::uint64_t{64} << 20;
+  std::uint64_t done = 0;
+  const off_t start = ::lseek(to, 0, SEEK_CUR);
+  struct stat target{};
+  if (start < 0 || ::fstat(to, &target) != 0 || !S_ISREG(target.st_mode)) return done;
+  const auto block = static_cast<std::uint64_t>(std::max<blksize_t>(target.st_blksize, 1));
+  const std::uint64_t whole = size - size % block;
+  const file_clone_range range{.src_fd = from,
+                               .src_offset = offset,
+                               .src_length = whole,
+                               .dest_offset = static_cast<std::uint64_t>(start)};
+  if (whole != 0 && ::ioctl(to, FICLONERANGE, &range) == 0) {
+    if (::lseek(to, start + static_cast<off_t>(whole), SEEK_SET) < 0) return failure("lseek");
+    done = whole;
+  }
+  while (done < size) {
+    if (interrupted && interrupted()) return stopped();
+    auto at = static_cast<off_t>(offset + done);
+    const auto most = static_cast<std::size_t>(std::min(size - done, longest));
+    const ssize_t copied = ::copy_file_range(from, &at, to, nullptr, most, 0);
+    if (copied == 0) return done;
+    if (copied > 0) {
+      done += static_cast<std::uint64_t>(copied);
+    } else if (errno == ENOSPC || errno == EFBIG || errno == EDQUOT || errno == EIO) {
+      return failure("copy_file_range");
+    } else if (errno != EINTR) {
+      return done;
+    }
+  }
+  return done;
 }
 
 Result<void> sync(int descriptor) {
