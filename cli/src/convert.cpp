@@ -1,16 +1,12 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <optional>
 #include <utility>
 
 #include "command.hpp"
-#include "hurray/formats/convert.hpp"
 #include "opened.hpp"
-#include "progress.hpp"
 #include "system.hpp"
 #include "text.hpp"
+#include "written.hpp"
 
 namespace hurray::cli {
 namespace {
@@ -18,23 +14,8 @@ namespace {
 io::Result<formats::Converted> convert_file(const ConvertRequest& request) {
   const auto source = open_any(request.source);
   if (!source) return source.error();
-  std::optional<Progress> progress;
-  std::uint64_t left = 0;
-  return formats::convert(*source, request.target,
-                          {.checksums = request.checksums,
-                           .sync = request.sync,
-                           .interrupted = signalled,
-                           .total =
-                               [&](std::uint64_t bytes) {
-                                 progress.emplace(bytes);
-                                 left = bytes;
-                               },
-                           .progress =
-                               [&](std::uint64_t bytes) {
-                                 progress->add(bytes);
-                                 left -= std::min(bytes, left);
-                                 if (left == 0) progress->wait("waiting for the disk");
-                               }});
+  return write_file(*source, request.target,
+                    {.checksums = request.checksums, .sync = request.sync});
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "command.hpp"
+#include "hurray/formats/npy.hpp"
 #include "hurray/io/file_set.hpp"
-#include "npy.hpp"
 #include "opened.hpp"
 #include "system.hpp"
 #include "text.hpp"
@@ -13,8 +13,9 @@
 namespace hurray::cli {
 namespace {
 
-io::Result<Written> extract_npy(const io::FileSet& set, const std::vector<std::size_t>& entries,
-                                const ExtractRequest& request) {
+io::Result<formats::Converted> extract_npy(const io::FileSet& set,
+                                           const std::vector<std::size_t>& entries,
+                                           const ExtractRequest& request) {
   if (entries.size() != 1)
     return io::Error({.code = Errc::invalid_value,
                       .origin = Origin::file,
@@ -24,11 +25,11 @@ io::Result<Written> extract_npy(const io::FileSet& set, const std::vector<std::s
                       .expected = 1,
                       .found = entries.size()},
                      set.path(), {}, "name one, or leave --npy out");
-  if (auto done = write_npy(set, entries.front(), request.target, request.sync); !done)
+  if (auto done = formats::write_npy(set, entries.front(), request.target, request.sync); !done)
     return std::move(done).error();
   const auto descriptor = set.descriptor(entries.front());
   if (!descriptor) return descriptor.error();
-  return Written{1, descriptor->buffers[0].byte_size};
+  return formats::Converted{1, descriptor->buffers[0].byte_size};
 }
 
 }  // namespace
@@ -41,11 +42,11 @@ int extract(const ExtractRequest& request, Session& session) {
   if (!entries) return session.fail(entries.error());
   const bool target_is_output = is_standard_output(request.target);
   const auto written = request.npy ? extract_npy(*set, *entries, request)
-                                   : write_entries(*set, *entries,
-                                                   {.target = request.target,
-                                                    .kv = request.kv,
-                                                    .checksums = request.checksums,
-                                                    .sync = request.sync});
+                                   : write_file(*set, request.target,
+                                                {.entries = *entries,
+                                                 .kv = request.kv,
+                                                 .checksums = request.checksums,
+                                                 .sync = request.sync});
   if (!written) {
     if (signalled()) end_by_signal();
     return session.fail(written.error());

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -167,8 +166,6 @@ int show(const io::FileSet& set, const std::vector<std::size_t>& entries,
 /// The whole file anew, in which those of `entries` that have values carry their statistics.
 int write(const io::FileSet& set, const std::vector<std::size_t>& entries,
           const StatsRequest& request, Session& session) {
-  std::vector<std::size_t> all(set.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
   std::vector<bool> wanted(set.size());
   for (const std::size_t i : entries) wanted[i] = true;
   remember_signals();
@@ -176,19 +173,19 @@ int write(const io::FileSet& set, const std::vector<std::size_t>& entries,
   std::optional<Shown> shown;
   if (!target_is_output) shown.emplace(set, request, session);
   const auto written =
-      write_entries(set, all, {.target = request.target},
-                    [&](std::size_t i, const Tensor& tensor) -> io::Result<Descriptor> {
-                      Descriptor descriptor = tensor.wire_descriptor();
-                      if (!wanted[i] || is_head(descriptor)) return descriptor;
-                      const auto found = statistics(set, i, tensor);
-                      if (shown) shown->add(i, descriptor, found);
-                      if (!found) {
-                        if (found.error().code != Errc::unsupported) return found.error();
-                        return descriptor;
-                      }
-                      descriptor.set_statistics(*found);
-                      return descriptor;
-                    });
+      write_file(set, request.target,
+                 {.describe = [&](std::size_t i, const Tensor& tensor) -> io::Result<Descriptor> {
+                   Descriptor descriptor = tensor.wire_descriptor();
+                   if (!wanted[i] || is_head(descriptor)) return descriptor;
+                   const auto found = statistics(set, i, tensor);
+                   if (shown) shown->add(i, descriptor, found);
+                   if (!found) {
+                     if (found.error().code != Errc::unsupported) return found.error();
+                     return descriptor;
+                   }
+                   descriptor.set_statistics(*found);
+                   return descriptor;
+                 }});
   if (!written && signalled()) end_by_signal();
   if (shown) return shown->finish(written ? std::nullopt : std::optional(written.error()));
   return written ? 0 : session.fail(written.error());

@@ -66,18 +66,27 @@ struct Plan {
     std::string_view name;
     Descriptor descriptor;
     const io::File* file;
-    std::size_t entry;
+    std::size_t entry;   ///< Of that file.
+    std::size_t in_set;  ///< Of the set.
   };
   std::vector<Tensor> tensors;
   std::uint64_t bytes = 0;
 };
 
-io::Result<Plan> plan_of(const io::FileSet& source) {
+io::Result<Plan> plan_of(const io::FileSet& source, const ConvertOptions& options) {
   const auto owners = source.owners();
   if (!owners) return owners.error();
+  std::vector<bool> wanted(source.size(), !options.entries);
+  if (options.entries)
+    for (const std::size_t i : *options.entries) wanted[i] = true;
   std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < source.size(); ++i)
-    if ((*owners)[i] != i) order.push_back(i);  // else the set's index does not name it
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    if ((*owners)[i] == i) continue;  // the set's index does not name it
+    bool taken = wanted[i];
+    for (auto owner = (*owners)[i]; owner && !taken; owner = (*owners)[*owner])
+      taken = wanted[*owner];
+    if (taken) order.push_back(i);
+  }
   std::ranges::sort(order, {}, [&](std::size_t i) {
     const auto [file, entry] = source.place(i);
     return std::pair(file, file->entry(entry).descriptor_offset);
@@ -88,9 +97,23 @@ io::Result<Plan> plan_of(const io::FileSet& source) {
     auto descriptor = file->descriptor(entry);
     if (!descriptor) return std::move(descriptor).error();
     for (const BufferHandle& buffer : descriptor->buffers) plan.bytes += buffer.byte_size;
-    plan.tensors.push_back({source.name(i), canonical(*std::move(descriptor)), file, entry});
+    plan.tensors.push_back({source.name(i), canonical(*std::move(descriptor)), file, entry, i});
   }
   return plan;
+}
+
+io::Result<void> write_described(const Plan::Tensor& tensor, const ConvertOptions& options,
+                                 io::FileWriter& writer) {
+  const auto read = tensor.file->tensor(tensor.entry);
+  if (!read) return read.error();
+  const auto buffers = io::sources_of(*read);
+  if (!buffers) return io::Error(buffers.error(), tensor.file->path(), std::string(tensor.name));
+  const auto descriptor = options.describe(tensor.in_set, *read);
+  if (!descriptor) return descriptor.error();
+  if (auto done = writer.write(tensor.name, *descriptor, *buffers); !done) return done;
+  if (options.progress)
+    for (const io::BufferSource& buffer : *buffers) options.progress(buffer.size());
+  return {};
 }
 
 io::Result<void> to_hrry(const io::FileSet& source, std::string target, const Plan& plan,
@@ -108,6 +131,10 @@ io::Result<void> to_hrry(const io::FileSet& source, std::string target, const Pl
   auto writer = io::FileWriter::create(std::move(target), write);
   if (!writer) return std::move(writer).error();
   for (const Plan::Tensor& tensor : plan.tensors) {
+    if (options.describe) {
+      if (auto done = write_described(tensor, options, *writer); !done) return done;
+      continue;
+    }
     const auto buffers = buffers_of(*tensor.file, tensor.entry, tensor.descriptor, options);
     if (!buffers) return buffers.error();
     if (auto done = writer->write(tensor.name, tensor.descriptor, *buffers); !done) return done;
@@ -132,9 +159,9 @@ io::Result<void> to_safetensors(std::string target, const Plan& plan, const io::
 io::Result<Converted> convert(const io::FileSet& source, std::string target,
                               const ConvertOptions& options) {
   return contain(Origin::file, [&]() -> io::Result<Converted> {
-    const auto plan = plan_of(source);
+    const auto plan = plan_of(source, options);
     if (!plan) return plan.error();
-    const auto kv = source.kv();
+    const auto kv = options.kv ? source.kv() : io::Result<io::KeyValues>(io::KeyValues());
     if (!kv) return kv.error();
     if (options.total) options.total(plan->bytes);
     source.will_read_all();

@@ -9,6 +9,7 @@
 #include "hurray/checked.hpp"
 #include "hurray/cursor.hpp"
 #include "hurray/descriptor.hpp"
+#include "npy_types.hpp"
 
 namespace hurray::formats {
 namespace {
@@ -18,28 +19,6 @@ using namespace std::string_view_literals;
 constexpr auto npy_magic = "\x93NUMPY"sv;
 /// NumPy itself refuses longer ones without being asked.
 constexpr std::uint64_t max_header_bytes = std::uint64_t{1} << 20;
-
-/// The type codes of NumPy that have a type here.
-struct NpyType {
-  std::string_view code;
-  DType dtype;
-};
-constexpr auto npy_types = std::to_array<NpyType>({
-    {"b1", DType::bool_},
-    {"i1", DType::int8},
-    {"u1", DType::uint8},
-    {"i2", DType::int16},
-    {"u2", DType::uint16},
-    {"f2", DType::float16},
-    {"i4", DType::int32},
-    {"u4", DType::uint32},
-    {"f4", DType::float32},
-    {"i8", DType::int64},
-    {"u8", DType::uint64},
-    {"f8", DType::float64},
-    {"c8", DType::complex64},
-    {"c16", DType::complex128},
-});
 
 io::Error refuse(hurray::Error error, std::string detail = {}) {
   error.origin = Origin::file;

@@ -1,9 +1,6 @@
-#include "npy.hpp"
-
-#include <fmt/format.h>
+#include "hurray/formats/npy.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -12,40 +9,19 @@
 #include "hurray/buffer.hpp"
 #include "hurray/checked.hpp"
 #include "hurray/io/replace_file.hpp"
-#include "members.hpp"
+#include "npy_types.hpp"
 
-namespace hurray::cli {
+namespace hurray::formats {
 namespace {
 
-struct NumpyType {
-  DType dtype;
-  std::string_view descr;
-};
-
-constexpr auto numpy_types = std::to_array<NumpyType>({
-    {DType::float16, "<f2"},
-    {DType::float32, "<f4"},
-    {DType::float64, "<f8"},
-    {DType::int8, "|i1"},
-    {DType::uint8, "|u1"},
-    {DType::int16, "<i2"},
-    {DType::uint16, "<u2"},
-    {DType::int32, "<i4"},
-    {DType::uint32, "<u4"},
-    {DType::int64, "<i8"},
-    {DType::uint64, "<u8"},
-    {DType::bool_, "|b1"},
-    {DType::complex64, "<c8"},
-    {DType::complex128, "<c16"},
-});
-
-std::string npy_header(std::string_view descr, const Shape& shape) {
+std::string npy_header(const NpyType& type, const Shape& shape) {
   std::string sizes;
   for (const std::uint64_t size : shape)
-    sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", size);
+    sizes.append(sizes.empty() ? "" : ", ").append(std::to_string(size));
   if (shape.rank() == 1) sizes += ',';
-  std::string header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, sizes);
+  std::string header = "{'descr': '";
+  header.append(bits(type.dtype) <= 8 ? "|" : "<").append(type.code);
+  header.append("', 'fortran_order': False, 'shape': (").append(sizes).append("), }");
   constexpr std::size_t prefix = 10;
   constexpr std::size_t alignment = 64;
   const std::size_t whole = (prefix + header.size() + 1 + alignment - 1) / alignment * alignment;
@@ -82,24 +58,24 @@ io::Result<void> write_npy(const io::FileSet& set, std::size_t entry, const std:
                   .origin = Origin::file,
                   .field = "layout_tag",
                   .what = ".npy files hold dense tensors"},
-                 fmt::format("this one is {}", layout_text(descriptor->layout)));
+                 "this one is " + std::string(name(descriptor->layout)));
   if (descriptor->quantization() != nullptr)
     return about({.code = Errc::unsupported,
                   .origin = Origin::file,
                   .field = "quantization",
                   .what = ".npy files hold no quantized tensors"},
                  "`hurray cat --json` shows its values");
-  const auto* type = std::ranges::find(numpy_types, descriptor->dtype, &NumpyType::dtype);
-  if (type == numpy_types.end())
+  const auto type = std::ranges::find(npy_types, descriptor->dtype, &NpyType::dtype);
+  if (type == npy_types.end())
     return about({.code = Errc::unsupported,
                   .origin = Origin::file,
                   .field = "type_tag",
                   .what = "NumPy has no such type"},
-                 fmt::format("this one is {}; `hurray cat --raw` writes its bytes",
-                             dtype_text(descriptor->dtype)));
+                 "this one is " + std::string(name(descriptor->dtype)) +
+                     "; `hurray cat --raw` writes its bytes");
   const auto slice = set.slice(entry, {});
   if (!slice) return slice.error();
-  const std::string header = npy_header(type->descr, descriptor->shape);
+  const std::string header = npy_header(*type, descriptor->shape);
   const bool is_bool = descriptor->dtype == DType::bool_;
   const std::uint64_t size = is_bool ? descriptor->shape.count() : slice->size_bytes();
   const auto whole = checked_add(size, std::uint64_t{header.size()});
@@ -115,4 +91,4 @@ io::Result<void> write_npy(const io::FileSet& set, std::size_t entry, const std:
   return io::replace_file(target, bytes, sync);
 }
 
-}  // namespace hurray::cli
+}  // namespace hurray::formats
