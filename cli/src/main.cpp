@@ -171,9 +171,10 @@ int run(int argc, char** argv, cli::Session& session) {
   bool no_sync = false;
   auto* convert_command = app.add_subcommand(
       "convert",
-      "Make a .hrry file of a .safetensors, .npy or .hrry file, or a .safetensors file of any of\n"
+      "Make a .hrry file of a .safetensors, .gguf, .npy or .hrry file, or a .safetensors file of "
+      "any of\n"
       "them, told by the target's name; the old target stays until the new one is whole.");
-  convert_command->add_option("SOURCE", convert.source, "A .safetensors, .npy or .hrry file")
+  convert_command->add_option("SOURCE", convert.source, "A .safetensors, .gguf, .npy or .hrry file")
       ->required();
   convert_command->add_option("TARGET", convert.target, "The .hrry or .safetensors file to write")
       ->required();

@@ -15,6 +15,7 @@ struct Format {
 
 constexpr auto all = std::to_array<Format>({
     {is_npy, see_npy},
+    {is_gguf, see_gguf},
     {is_safetensors, see_safetensors},
 });
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -315,24 +314,17 @@ class Events {
 
 /// The later of two equal names, and where the earlier one is.
 template <class List, class Name, class Offset>
-std::optional<io::Error> find_duplicate(const List& list, std::string_view field, Name name,
-                                        Offset offset) {
-  std::vector<std::size_t> order(list.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) {
-    return std::pair(std::string_view(name(list[i])), offset(list[i]));
-  });
-  const auto same = std::ranges::adjacent_find(
-      order, {}, [&](std::size_t i) { return std::string_view(name(list[i])); });
-  if (same == order.end()) return std::nullopt;
-  const auto& first = list[*same];
-  const auto& second = list[*std::next(same)];
+std::optional<io::Error> duplicate(const List& list, std::string_view field, Name name,
+                                   Offset offset) {
+  const auto same = find_duplicate(list, name);
+  if (!same) return std::nullopt;
+  const auto& second = list[same->second];
   return refuse({.code = Errc::duplicate,
                  .field = field,
                  .what = "the name occurs twice",
                  .offset = offset(second)},
                 std::string(name(second)),
-                "the other one is at byte " + std::to_string(offset(first)));
+                "the other one is at byte " + std::to_string(offset(list[same->first])));
 }
 
 /// Whether the declared range has the size that shape and type make.
@@ -467,11 +459,11 @@ io::Result<SafetensorsHeader> read_safetensors_header(std::span<const std::byte>
     Events events(text, safetensors_prefix_bytes);
     if (!events.run()) return std::move(events).error();
     auto& tensors = events.tensors;
-    if (auto error = find_duplicate(
+    if (auto error = duplicate(
             tensors, "header", [](const auto& t) -> const std::string& { return t.name; },
             [](const auto& t) { return t.offset; }))
       return *std::move(error);
-    if (auto error = find_duplicate(
+    if (auto error = duplicate(
             events.metadata_keys, metadata_key,
             [](const auto& k) -> const std::string& { return k.first; },
             [](const auto& k) { return k.second; }))

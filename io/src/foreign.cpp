@@ -24,7 +24,7 @@ constexpr auto beginnings = std::to_array<Beginning>({
     {"HRRY\x01"sv,
      "a bare Hurray descriptor or a Hurray stream; `hurray inspect` shows a descriptor, a stream "
      "reader takes a stream"},
-    {"GGUF"sv, "a GGUF model, which this release does not read"},
+    {"GGUF"sv, "a GGUF model; `hurray convert` makes a .hrry file of it"},
     {"\x93NUMPY"sv, "a NumPy .npy array; load it with NumPy and save it as .hrry"},
     {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv,
      "a PyTorch checkpoint (old form); load it with PyTorch and save its tensors as .hrry"},

@@ -36,7 +36,7 @@ TEST(ForeignFile, IsNamedForWhatItIs) {
       {"\xEF\xBB\xBF \n<!DOCTYPE HTML><title>404</title>", "it is an HTML page"},
       {"<html>", "it is an HTML page"},
       {"\x0A\0\0\0\0\0\0\0{\"a\": {}}  "sv, "it is a safetensors file; `hurray convert`"},
-      {"GGUF\3\0\0\0"sv, "it is a GGUF model"},
+      {"GGUF\3\0\0\0"sv, "it is a GGUF model; `hurray convert`"},
       {"\x93NUMPY\1\0"sv, "it is a NumPy .npy array"},
       {npz, "it is a NumPy .npz archive"},
       {torch, "it is a PyTorch checkpoint"},

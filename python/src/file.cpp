@@ -919,7 +919,7 @@ void bind_file(nb::module_& m) {
           nb::sig("def format(self) -> str"),
           "What its bytes are: \"hrry\", or the other format that is seen through it: "
           "\"safetensors\",\n"
-          "\"npy\".")
+          "\"gguf\", \"npy\".")
       .def_prop_ro("closed", &PyFile::closed,
                    "Whether `close` has ended access through this object.")
       .def("close", &PyFile::close, nb::kw_only(), nb::arg("strict") = false,
