@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "hurray/formats/formats.hpp"
+#include "hurray/formats/open.hpp"
 #include "hurray/io/file.hpp"
 #include "system.hpp"
 
@@ -57,9 +58,7 @@ io::Result<io::FileSet> open_any(const std::string& path) {
   options.agreed.all = true;
   options.interrupted = signalled;
   options.foreign = formats::reader();
-  auto file = io::File::open(path, options);
-  if (!file) return std::move(file).error();
-  return io::FileSet(*std::move(file));
+  return formats::open(path, [&](const std::string&) { return options; });
 }
 
 bool matches(std::string_view pattern, std::string_view name) {

@@ -430,7 +430,9 @@ TEST_F(Command, FoldersAndPipesAreNamed) {
             "file first\n");
   const Ran folder = run({"convert", ".", "x.hrry"});
   EXPECT_EQ(folder.code, 3);
-  EXPECT_EQ(folder.err, "hurray: .: open: Is a directory\n");
+  EXPECT_EQ(folder.err,
+            "hurray: .: open: Is a directory; the folder holds no .hrry file and no index of such "
+            "files\n");
 }
 
 TEST_F(Command, AClosedPipeIsQuiet) {
@@ -611,6 +613,26 @@ TEST_F(Command, FilesOfOtherFormatsAreSeenAsTheyWouldBeConverted) {
   EXPECT_EQ(run({"diff", "m.safetensors", "again.safetensors"}).code, 0);
   EXPECT_EQ(run({"ls", "m.safetensors"}).out.substr(0, 40),
             run({"ls", "m.hrry"}).out.substr(0, 40));
+}
+
+TEST_F(Command, FoldersIndexesAndTheirPathsAreSets) {
+  put(at("model-00001-of-00002.safetensors"), small);
+  put(at("model-00002-of-00002.safetensors"), safetensors(tensor_a("U8", "[3]", 3), "abc"));
+  put(at("model.safetensors.index.json"),
+      R"({"metadata":{"total_size":1},"weight_map":{"w":"model-00001-of-00002.safetensors",)"
+      R"("none":"model-00001-of-00002.safetensors","mask":"model-00001-of-00002.safetensors",)"
+      R"("a":"model-00002-of-00002.safetensors"}})");
+  for (const std::string source : {".", "model.safetensors.index.json", "model.safetensors"}) {
+    const Ran listed = run({"ls", source});
+    EXPECT_EQ(listed.code, 0) << listed.err;
+    EXPECT_NE(listed.out.find("4 tensors, "), std::string::npos) << listed.out;
+    EXPECT_NE(listed.out.find("2 files, "), std::string::npos) << listed.out;
+    EXPECT_EQ(run({"convert", source, "/dev/null"}).code, 0);
+  }
+  EXPECT_EQ(run({"cat", ".", "a"}).out, "[97 98 99]\n");
+  fs::remove(at("model-00002-of-00002.safetensors"));
+  EXPECT_NE(run({"ls", "."}).err.find("1 of 2 shards missing: model-00002-of-00002.safetensors"),
+            std::string::npos);
 }
 
 TEST_F(Command, OtherFilesAreNamed) {

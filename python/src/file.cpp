@@ -1,6 +1,7 @@
 #include "hurray/io/file.hpp"
 #include "hurray/formats/convert.hpp"
 #include "hurray/formats/formats.hpp"
+#include "hurray/formats/open.hpp"
 #include "hurray/io/file_set.hpp"
 #include "hurray/io/slice.hpp"
 #include "hurray/io/verify.hpp"
@@ -138,55 +139,16 @@ std::optional<PositionedObject> positioned_argument(nb::handle source, nb::handl
   return PositionedObject(source);
 }
 
-/// What a folder, the index of several files or their common path is refused as.
-bool may_be_set(const io::Error& error) noexcept {
-  return error.system_errno == EISDIR || error.system_errno == ENOENT ||
-         (error.code == Errc::invalid_magic && error.field == "magic");
-}
-
-/// The files that a folder or an index stands for; none where `path` is neither. `options_for`
-/// gives the options for a path.
-template <class OptionsFor>
-std::optional<io::FileSet> set_of(const std::string& path, OptionsFor&& options_for) {
-  const nb::object name = nb::steal(PyUnicode_DecodeFSDefault(path.c_str()));
-  const nb::object found = of_transport([&]() -> nb::object {
-    return nb::module_::import_("hurray._sets")
-        .attr("find")(name, options_for(path).max_index_bytes);
-  });
-  if (found.is_none()) return std::nullopt;
-  const std::string at = path_argument(found[0]);
-  const io::OpenOptions options = options_for(at);
-  if (nb::object(found[1]).is_none())
-    return io::FileSet(unwrap_waited(without_gil([&] { return io::File::open(at, options); })));
-  std::vector<io::SetMember> members;
-  for (nb::handle one : nb::borrow<nb::list>(found[1])) {
-    io::SetMember& member = members.emplace_back();
-    member.path = path_argument(one[0]);
-    for (nb::handle tensor : nb::borrow<nb::list>(one[1]))
-      member.names.emplace_back(utf8_argument(tensor, "a name in the index"));
-    if (const nb::object sum = one[2]; !sum.is_none())
-      member.index_crc32c = number_argument<std::uint32_t>(sum, "index_crc32c");
-    if (const nb::object sum = one[3]; !sum.is_none())
-      member.kv_crc32c = number_argument<std::uint32_t>(sum, "kv_crc32c");
-  }
-  return unwrap_waited(without_gil([&] { return io::FileSet::open(at, members, options); }));
-}
-
-template <class OptionsFor>
-io::FileSet open_path(const std::string& path, OptionsFor&& options_for) {
-  const io::OpenOptions options = options_for(path);
-  auto file = without_gil([&] { return io::File::open(path, options); });
-  if (!file && PyErr_Occurred() == nullptr && may_be_set(file.error())) {
-    if (auto set = set_of(path, options_for)) return *std::move(set);
-    io::Error error = std::move(file).error();
-    if (error.system_errno == EISDIR)
-      error.detail = "the folder holds no .hrry file and no index of such files";
-    if (error.system_errno == ENOENT && path.find("://") != std::string::npos)
-      error.detail =
-          "a URL is opened by a library such as fsspec: hurray.open(fsspec.open(url).open())";
+io::FileSet open_path(const std::string& path, const formats::OptionsFor& options) {
+  auto set = without_gil([&] { return formats::open(path, options); });
+  if (!set && PyErr_Occurred() == nullptr && set.error().system_errno == ENOENT &&
+      path.find("://") != std::string::npos) {
+    io::Error error = std::move(set).error();
+    error.detail =
+        "a URL is opened by a library such as fsspec: hurray.open(fsspec.open(url).open())";
     throw_error(error);
   }
-  return io::FileSet(unwrap_waited(std::move(file)));
+  return unwrap_waited(std::move(set));
 }
 
 struct Opened {
@@ -216,9 +178,14 @@ Opened open_file(nb::handle source, nb::handle mode, io::Mode mapped, const Limi
              : attribute(source, "open").is_valid() ? "; pass what its open() returns"
                                                     : ""));
   const std::string path = path_argument(source);
+  bool chosen = true;
+  io::OpenOptions options = limits.options(mode_argument(mode, [&] {
+    chosen = false;
+    return mapped;
+  }));
   return {open_path(path, [&](const std::string& file) {
-    return limits.options(
-        mode_argument(mode, [&] { return io::is_local_file(file) ? mapped : io::Mode::memory; }));
+    if (!chosen) options.mode = io::is_local_file(file) ? mapped : io::Mode::memory;
+    return options;
   })};
 }
 
@@ -318,11 +285,8 @@ nb::dict load_kv(nb::handle path) {
     return wrap_key_values(open.kv());
   }
   const std::string file = path_argument(path);
-  auto kv = without_gil([&] { return io::load_kv(file, options); });
-  if (!kv && PyErr_Occurred() == nullptr && may_be_set(kv.error()))
-    if (const auto set = set_of(file, [&](const std::string&) { return options; }))
-      return wrap_key_values(unwrap(set->kv()));
-  return wrap_key_values(unwrap_waited(std::move(kv)));
+  return wrap_key_values(unwrap_waited(without_gil(
+      [&] { return formats::load_kv(file, [&](const std::string&) { return options; }); })));
 }
 
 /// The mapping on behalf of one item, so that what still holds it can be named.
